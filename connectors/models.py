@@ -1,0 +1,261 @@
+"""Tables of the ingress: namespaces, packs, endpoints, routes, connections, receipts, unverified deliveries and live records."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from connectors.managers import ReceiptManager
+from projection import columns
+from projection.facts import PER_EVENT, PROJECTION
+from projection.states import ReceiptState
+
+
+class Namespace(models.Model):
+    """A tenant: the unit of admission order. Its row is the admission lock."""
+
+    name = columns.name("Name", 64, primary_key=True)
+    next_enqueue_ordinal = models.BigIntegerField(db_column="NextEnqueueOrdinal", default=1)
+    paused_at = models.DateTimeField(db_column="PausedAt", null=True, blank=True)
+
+    class Meta:
+        db_table = "_System_ConnectorNamespace"
+
+    def __str__(self) -> str:
+        return str(self.name)
+
+
+class Pack(models.Model):
+    """One installed incarnation of a connector. An upgrade is a new row of the same name."""
+
+    id = models.BigAutoField(primary_key=True, db_column="Id")
+    namespace = columns.name("Namespace", 64)
+    name = columns.name("Name", 100)
+    version = columns.name("Version", 64)
+    incarnation = columns.key("Incarnation", max_length=36, unique=True)
+    state = columns.code("State", 16, default="installed")
+    """`installed` (takes deliveries), `disabled` (answers 503, or 410 where the operator chose to discard), `removed`."""
+    discard_when_disabled = models.BooleanField(db_column="DiscardWhenDisabled", default=False)
+    paused_at = models.DateTimeField(db_column="PausedAt", null=True, blank=True)
+    settings = columns.text("Settings", default="{}")
+    """JSON object: what the pack's own configuration says (for `generic`: where to find ids)."""
+    installed_at = models.DateTimeField(db_column="InstalledAt")
+    removed_at = models.DateTimeField(db_column="RemovedAt", null=True, blank=True)
+
+    class Meta:
+        db_table = "_System_ConnectorPack"
+        indexes = [models.Index(fields=["namespace", "name", "state"], name="ix_pack_name")]
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}"
+
+
+class Endpoint(models.Model):
+    """One ingress URL, `/ingress/<namespace>/<slug>`, of an installed pack."""
+
+    id = models.BigAutoField(primary_key=True, db_column="Id")
+    pack_id = models.BigIntegerField(db_column="PackId")
+    namespace = columns.name("Namespace", 64)
+    slug = columns.name("Slug", 100)
+    signature_scheme = columns.code("SignatureScheme", 64, default="")
+    """Empty: the pack's own scheme."""
+    public_url = columns.name("PublicUrl", 700, default="")
+    """Scheme and host (and prefix) that the provider posts to, e.g. `https://hooks.example.com`; empty = HEADRACE_PUBLIC_URL."""
+    secrets = columns.text("Secrets", default="")
+    """Encrypted (`connectors.secrets`): a list of {secret, expires_at}; at most two live at once."""
+    unverified_policy = columns.code("UnverifiedPolicy", 16, default="keep")
+    """`keep` (store apart for the window after creation and each rotation) or `refuse`."""
+    unverified_until = models.DateTimeField(db_column="UnverifiedUntil", null=True, blank=True)
+    limits = columns.text("Limits", default="{}")
+    """JSON object: `max_body_bytes`, later rate and concurrency."""
+    state = columns.code("State", 16, default="enabled")
+    discard_when_disabled = models.BooleanField(db_column="DiscardWhenDisabled", default=False)
+    created_at = models.DateTimeField(db_column="CreatedAt")
+    rotated_at = models.DateTimeField(db_column="RotatedAt", null=True, blank=True)
+
+    class Meta:
+        db_table = "_System_ConnectorEndpoint"
+        constraints = [models.UniqueConstraint(fields=["namespace", "slug"], name="ux_endpoint_slug")]
+        indexes = [models.Index(fields=["pack_id"], name="ix_endpoint_pack")]
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.slug}"
+
+
+class Route(models.Model):
+    """One immutable version of a route. `Snapshot` is its canonical content (`RouteFacts.snapshot`)."""
+
+    id = models.BigAutoField(primary_key=True, db_column="Id")
+    pack_id = models.BigIntegerField(db_column="PackId")
+    namespace = columns.name("Namespace", 64)
+    pack_name = columns.name("PackName", 100)
+    route_key = columns.name("RouteKey", 100)
+    version = models.IntegerField(db_column="Version")
+    provider_kinds = columns.text("ProviderKinds")
+    """JSON array of the provider kinds that the route takes; `"*"` = every kind, `"contact.*"` = by prefix."""
+    event_kind = columns.name("EventKind")
+    invocation_mode = columns.code("InvocationMode", 64, choices=[(PER_EVENT, "per event"), (PROJECTION, "projection")])
+    companion_pack = columns.name("CompanionPack", 100)
+    companion_flow = columns.name("CompanionFlow", 100)
+    work_type = columns.name("WorkType", 100)
+    settle_seconds = models.FloatField(db_column="SettleSeconds", default=0)
+    source_id_case = columns.code("SourceIdCase", 16, default="exact")
+    target_mutation_lane = columns.name("TargetMutationLane", 255, default="")
+    queue_class = columns.code("QueueClass", 32, default="default")
+    retry_policy = columns.text("RetryPolicy", default="{}")
+    give_up_after_seconds = models.FloatField(db_column="GiveUpAfter", null=True)
+    rate_limit = columns.text("RateLimit", null=True)
+    masks = columns.text("Masks", default="[]")
+    connection = columns.name("Connection", 100, default="")
+    snapshot = columns.text("Snapshot", default="")
+    paused_at = models.DateTimeField(db_column="PausedAt", null=True, blank=True)
+    is_current = models.BooleanField(db_column="IsCurrent", default=True)
+    deleted_at = models.DateTimeField(db_column="DeletedAt", null=True, blank=True)
+    created_at = models.DateTimeField(db_column="CreatedAt")
+
+    class Meta:
+        db_table = "_System_ConnectorRoute"
+        constraints = [models.UniqueConstraint(fields=["namespace", "route_key", "version"], name="ux_route_version")]
+        indexes = [models.Index(fields=["pack_id", "is_current"], name="ix_route_pack")]
+
+    def __str__(self) -> str:
+        return f"{self.route_key} v{self.version}"
+
+
+class Connection(models.Model):
+    """A destination that flows post to (`http_forward`): URL and signing secret."""
+
+    id = models.BigAutoField(primary_key=True, db_column="Id")
+    namespace = columns.name("Namespace", 64)
+    name = columns.name("Name", 100)
+    url = columns.name("Url", 2000)
+    secrets = columns.text("Secrets", default="")
+    settings = columns.text("Settings", default="{}")
+    created_at = models.DateTimeField(db_column="CreatedAt")
+
+    class Meta:
+        db_table = "_System_ConnectorConnection"
+        constraints = [models.UniqueConstraint(fields=["namespace", "name"], name="ux_connection_name")]
+
+    def __str__(self) -> str:
+        return str(self.name)
+
+
+class Receipt(models.Model):
+    """One HTTP delivery as it arrived."""
+
+    id = models.BigAutoField(primary_key=True, db_column="Id")
+    namespace = columns.name("Namespace", 64)
+    pack_id = models.BigIntegerField(db_column="PackId")
+    pack_incarnation = columns.key("PackIncarnation", max_length=36)
+    endpoint_id = models.BigIntegerField(db_column="EndpointId")
+    idempotency_key = columns.name("IdempotencyKey", 512, null=True)
+    idempotency_hash = columns.key("IdempotencyHash", max_length=64, null=True)
+    """Digest of the provider's delivery id; NULL without one, so that the unique key then admits every request."""
+    conflict_hash = columns.key("ConflictHash", max_length=64, default="")
+    """Empty for the first body of a delivery id; the body's digest for each other body sent under it."""
+    body = models.BinaryField(db_column="Body")
+    body_sha256 = columns.key("BodySha256", max_length=64)
+    headers = columns.text("Headers")
+    """JSON object of the allow-listed headers."""
+    method = columns.code("Method", 8, default="POST")
+    url = columns.text("Url", default="")
+    received_at = models.DateTimeField(db_column="ReceivedAt")
+    state = columns.code("State", 16, choices=[(s.value, s.value) for s in ReceiptState])
+    attempts = models.IntegerField(db_column="Attempts", default=0)
+    next_attempt_at = models.DateTimeField(db_column="NextAttemptAt", null=True)
+    last_error = columns.text("LastError", null=True)
+    routed_at = models.DateTimeField(db_column="RoutedAt", null=True)
+    item_count = models.IntegerField(db_column="ItemCount", null=True)
+    event_count = models.IntegerField(db_column="EventCount", null=True)
+    duplicate_count = models.IntegerField(db_column="DuplicateCount", null=True)
+    conflict_count = models.IntegerField(db_column="ConflictCount", null=True)
+    rejected_count = models.IntegerField(db_column="RejectedCount", null=True)
+    verdicts = columns.text("Verdicts", null=True)
+    """JSON array of what became of items other than plain events: rejected, conflict, with item number and reason."""
+
+    objects = ReceiptManager()
+
+    class Meta:
+        db_table = "_System_ConnectorReceipt"
+        constraints = [
+            models.UniqueConstraint(fields=["endpoint_id", "idempotency_hash", "conflict_hash"], name="ux_receipt_delivery")
+        ]
+        indexes = [
+            models.Index(fields=["state", "namespace", "received_at", "id"], name="ix_receipt_pending"),
+            models.Index(fields=["idempotency_key"], name="ix_receipt_key"),
+        ]
+
+    def __str__(self) -> str:
+        return f"receipt {self.id}"
+
+
+class UnverifiedDelivery(models.Model):
+    """A delivery whose signature did not match, kept apart for a while: never routed, admitted only by `endpoints reverify`."""
+
+    id = models.BigAutoField(primary_key=True, db_column="Id")
+    endpoint_id = models.BigIntegerField(db_column="EndpointId")
+    body = models.BinaryField(db_column="Body")
+    body_sha256 = columns.key("BodySha256", max_length=64)
+    headers = columns.text("Headers")
+    url = columns.text("Url", default="")
+    reason = columns.text("Reason")
+    received_at = models.DateTimeField(db_column="ReceivedAt")
+    admitted_receipt_id = models.BigIntegerField(db_column="AdmittedReceiptId", null=True)
+
+    class Meta:
+        db_table = "_System_ConnectorUnverified"
+        indexes = [models.Index(fields=["endpoint_id", "received_at"], name="ix_unverified_endpoint")]
+
+    def __str__(self) -> str:
+        return f"unverified delivery {self.id}"
+
+
+class Record(models.Model):
+    """The live state of one source record, folded from its events by the `record_table` flow."""
+
+    id = models.BigAutoField(primary_key=True, db_column="Id")
+    record_key = columns.key("RecordKey", max_length=64, unique=True)
+    """Digest of (namespace, pack name, event kind, source type, source id)."""
+    namespace = columns.name("Namespace", 64)
+    pack_name = columns.name("PackName", 100)
+    event_kind = columns.name("EventKind")
+    source_type = columns.name("SourceType")
+    source_id = columns.name("SourceId", 512)
+    properties = columns.text("Properties")
+    """JSON object: property → {"value": exact JSON, "ordinal": the fact that set it}."""
+    deleted = models.BooleanField(db_column="Deleted", default=False)
+    lifecycle_ordinal = models.BigIntegerField(db_column="LifecycleOrdinal", default=0)
+    """Ordinal of the fact that last created, deleted, restored or merged the record."""
+    merged_into = columns.name("MergedInto", 512, null=True)
+    event_count = models.BigIntegerField(db_column="EventCount", default=0)
+    last_ordinal = models.BigIntegerField(db_column="LastOrdinal", default=0)
+    created_at = models.DateTimeField(db_column="CreatedAt")
+    updated_at = models.DateTimeField(db_column="UpdatedAt")
+
+    class Meta:
+        db_table = "_System_ConnectorRecord"
+        indexes = [models.Index(fields=["source_id"], name="ix_record_source")]
+
+    def __str__(self) -> str:
+        return f"{self.source_type}:{self.source_id}"
+
+
+class AuditEntry(models.Model):
+    """Append-only: who did what to what, when and why."""
+
+    id = models.BigAutoField(primary_key=True, db_column="Id")
+    at = models.DateTimeField(db_column="At")
+    actor = columns.name("Actor", 150)
+    action = columns.code("Action", 64)
+    target = columns.name("Target", 255)
+    reason = columns.text("Reason")
+    count = models.IntegerField(db_column="Count", default=1)
+    detail = columns.text("Detail", default="{}")
+
+    class Meta:
+        db_table = "_System_ConnectorAudit"
+        indexes = [models.Index(fields=["at"], name="ix_audit_at")]
+        verbose_name_plural = "audit entries"
+
+    def __str__(self) -> str:
+        return f"{self.actor} {self.action} {self.target}"

@@ -1,0 +1,122 @@
+"""Django settings: everything that differs between installations comes from the environment (`environment.py`)."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from ops_ui import environment
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+_env: dict[str, Any] = environment.read()
+
+STATE_DIR: Path = _env["STATE_DIR"] or BASE_DIR / ".local"
+"""Folder of what this host keeps: wake-up sockets, spool, metrics files."""
+
+for _needed in ("DATABASE_URL", "SECRET_KEY"):
+    if not _env[_needed]:
+        raise environment.BadSetting(
+            f"HEADRACE_{_needed} is not set; start Headrace with script/server (which makes one) or set it in the environment."
+        )
+
+SECRET_KEY: str = _env["SECRET_KEY"]
+DEBUG: bool = _env["DEBUG"]
+ALLOWED_HOSTS: list[str] = _env["ALLOWED_HOSTS"]
+DATABASES = {"default": environment.database(_env["DATABASE_URL"])}
+
+HEADRACE_ENCRYPTION_KEYS: list[str] = _env["ENCRYPTION_KEYS"]
+HEADRACE_PUBLIC_URL: str = _env["PUBLIC_URL"].rstrip("/")
+HEADRACE_APPS: list[str] = _env["APPS"]
+HEADRACE_MAX_BODY_BYTES: int | None = _env["MAX_BODY_BYTES"]
+HEADRACE_LEASE_SECONDS: int = _env["LEASE_SECONDS"]
+HEADRACE_WORKER_BATCH: int = _env["WORKER_BATCH"]
+HEADRACE_ROUTER_BATCH: int = _env["ROUTER_BATCH"]
+HEADRACE_FORWARD_ALLOWED_NETWORKS: list[str] = _env["FORWARD_ALLOWED_NETWORKS"]
+HEADRACE_CONFIG_LOCKED: bool = _env["CONFIG_LOCKED"]
+HEADRACE_RETENTION_DAYS: int = _env["RETENTION_DAYS"]
+HEADRACE_DEAD_RETENTION_DAYS: int = _env["DEAD_RETENTION_DAYS"]
+HEADRACE_WAKE_DIR: Path = STATE_DIR / "wake" if len(str(STATE_DIR)) < 70 else Path(tempfile.gettempdir()) / "headrace-wake"
+
+INSTALLED_APPS = [
+    "ops_ui",
+    "connectors",
+    "projection",
+    *HEADRACE_APPS,
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.forms",
+    "django_q",
+    "django_tables2",
+    "django_filters",
+    "django_htmx",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+
+ROOT_URLCONF = "ops_ui.urls"
+WSGI_APPLICATION = "ops_ui.wsgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    }
+]
+FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
+
+LANGUAGE_CODE = "en-us"
+TIME_ZONE = "UTC"
+USE_TZ = True
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+STATIC_URL = "/static/"
+STATIC_ROOT = STATE_DIR / "static"
+# The ingress view reads its body itself, bounded by the pack's limit; Django's own limit is for the console's forms.
+DATA_UPLOAD_MAX_MEMORY_SIZE = 2_621_440
+CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+# Two of django-q2's migrations drop an integer primary key, which TiDB refuses; its tables are made from the models instead.
+MIGRATION_MODULES = {"django_q": None}
+
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+
+RESIDENT_BUDGET_SECONDS = 600
+"""How long a resident loop runs inside one django-q2 task before it hands over to its successor."""
+LONGEST_FLOW_TIMEOUT_SECONDS = 300
+
+Q_CLUSTER = {
+    "name": "headrace",
+    "orm": "default",
+    "workers": 4,
+    "poll": 2,
+    "save_limit": -1,
+    "catch_up": False,
+    "ack_failures": True,
+    "max_attempts": 1,
+    "timeout": RESIDENT_BUDGET_SECONDS + LONGEST_FLOW_TIMEOUT_SECONDS + 60,
+    "retry": RESIDENT_BUDGET_SECONDS + LONGEST_FLOW_TIMEOUT_SECONDS + 180,
+    "guard_cycle": 1,
+}

@@ -1,0 +1,200 @@
+"""Frozen facts that pass between the rooms.
+
+Rooms hand each other these values, never model instances or dicts, so that what a room decides is a function of what it was given.
+Times are aware UTC datetimes with microseconds; durations are `timedelta`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final, Literal, Self
+
+PER_EVENT: Final = "per_event"
+PROJECTION: Final = "latest_by_source_full_record_preserve_payload_settled"
+"""Invocation mode of a route that coalesces; the console calls it "projection" (seed `source-projection-workitem.md`)."""
+
+InvocationMode = Literal["per_event", "latest_by_source_full_record_preserve_payload_settled"]
+
+BUILT_IN_COMPANION: Final = "headrace"
+"""Companion pack of the flows that ship with Headrace: `record_table`, `http_forward`, `log`."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """When a failed attempt runs again (protocol 5): delay = min(cap, base × factor^(attempt−1)), jitter inside the cap, floor 1 s.
+
+    `base`, `cap` and `give_up_after` are seconds; `cap` None means "no cap of our own" and `give_up_after` None "no limit by age".
+    """
+
+    base: float = 5.0
+    factor: float = 3.0
+    cap: float | None = 3600.0
+    attempts: int = 12
+    give_up_after: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimit:
+    """A token bucket in the database, shared by all workers: `rate` starts per `per` seconds under `name`."""
+
+    name: str
+    rate: int
+    per: float
+
+
+@dataclass(frozen=True, slots=True)
+class RouteFacts:
+    """One published, immutable route version.
+
+    `id` is the row of this very version; its text form (`snapshot`) is kept on each event that the route took, so that later
+    work never depends on whether the route is still current (seed step S 9).
+    """
+
+    id: int
+    namespace: str
+    pack_id: int
+    pack_name: str
+    key: str
+    version: int
+    provider_kinds: tuple[str, ...]
+    event_kind: str
+    mode: InvocationMode
+    companion_pack: str
+    companion_flow: str
+    work_type: str
+    settle_seconds: float = 0.0
+    source_id_case: Literal["exact", "fold"] = "exact"
+    target_lane: str = ""
+    """Template of the target mutation lane, e.g. `invoice:{id}`; empty = none."""
+    queue_class: str = "default"
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    limit: RateLimit | None = None
+    masks: tuple[str, ...] = ()
+    connection: str = ""
+    """Name of the connection that `http_forward` posts to; empty for other flows."""
+
+    @property
+    def is_projection(self) -> bool:
+        return self.mode == PROJECTION
+
+    @property
+    def settle(self) -> timedelta:
+        return timedelta(seconds=self.settle_seconds)
+
+    @property
+    def flow_name(self) -> str:
+        """Name under which the flow is registered: `crm.contact`, or the bare name of a built-in one."""
+        return flow_name(self.companion_pack, self.companion_flow)
+
+    def snapshot(self) -> str:
+        """Canonical JSON text of this version: equal routes give equal bytes."""
+        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+    @classmethod
+    def from_snapshot(cls, text: str) -> Self:
+        """The facts a snapshot was made of; unknown members of a newer writer are ignored.
+
+        Raises ValueError when the text is no route snapshot (missing member, not JSON).
+        """
+        try:
+            members: dict[str, Any] = json.loads(text)
+            retry = RetryPolicy(**_known(RetryPolicy, members.pop("retry", None) or {}))
+            limit_members = members.pop("limit", None)
+            limit = RateLimit(**_known(RateLimit, limit_members)) if limit_members else None
+            members["provider_kinds"] = tuple(members.get("provider_kinds", ()))
+            members["masks"] = tuple(members.get("masks", ()))
+            return cls(**_known(cls, members), retry=retry, limit=limit)
+        except (TypeError, AttributeError, KeyError) as error:
+            raise ValueError(f"not a route snapshot: {error}") from error
+
+
+def _known(cls: type, members: Mapping[str, Any]) -> dict[str, Any]:
+    names = cls.__dataclass_fields__  # type: ignore[attr-defined]  # every caller passes a dataclass
+    return {name: value for name, value in members.items() if name in names}
+
+
+def flow_name(companion_pack: str, companion_flow: str) -> str:
+    """`crm` + `contact` → `crm.contact`; the built-in companion has bare names."""
+    return companion_flow if companion_pack == BUILT_IN_COMPANION else f"{companion_pack}.{companion_flow}"
+
+
+def companion_of(name: str) -> tuple[str, str]:
+    """(companion pack, companion flow) of a registered flow name: `crm.contact` → (`crm`, `contact`), `log` → (`headrace`, `log`)."""
+    pack, dot, flow = name.partition(".")
+    return (pack, flow) if dot else (BUILT_IN_COMPANION, pack)
+
+
+@dataclass(frozen=True, slots=True)
+class InboundEvent:
+    """One accepted item of a receipt for one route (or for none), before admission.
+
+    `delivery_key` is its identity (protocol 2, step 2); `sibling_keys` are the keys under which the same delivery may already be
+    known for other routes of its pack (looked up only for unrouted items, so that retiring a route repeats nothing).
+    """
+
+    receipt_id: int
+    item: int
+    namespace: str
+    pack_id: int
+    pack_name: str
+    pack_incarnation: str
+    route: RouteFacts | None
+    provider_kind: str
+    source_type: str
+    source_id: str
+    source_lane: str
+    """Empty when the item names no source lane (seed step S 7)."""
+    target_lane: str
+    delivery_id: str
+    delivery_key: str
+    provider_time: datetime | None
+    payload: str
+    payload_sha256: str
+    sibling_keys: tuple[str, ...] = ()
+
+    @property
+    def event_kind(self) -> str:
+        return self.route.event_kind if self.route else self.provider_kind
+
+    @property
+    def is_projected(self) -> bool:
+        """Coalesces: a projection route and a source lane (without a lane it falls back to per-event, S 7)."""
+        return self.route is not None and self.route.is_projection and self.source_lane != ""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The source record: `type` and `id` as the pack read them (folded if the route says so)."""
+
+    type: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One immutable event as a flow sees it.
+
+    `payload` is the exact text as it was received (digits, order, escapes). `ordinal` is the place in the namespace's admission
+    order of the *fact*: a replay event carries the ordinal of the event that it replays, so that "newer" means newer news.
+    """
+
+    event_id: int
+    ordinal: int
+    kind: str
+    source: Source
+    delivery_id: str
+    provider_time: datetime | None
+    payload: str
+    payload_sha256: str
+    created: datetime
+    replay_of_event_id: int | None = None
+
+    @property
+    def data(self) -> Any:
+        """The payload parsed: integers exact, other numbers as Decimal. Raises ValueError when it is not JSON."""
+        from projection.exact_json import parse  # here: facts stay free of parsing rules until somebody asks
+
+        return parse(self.payload)

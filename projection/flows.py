@@ -1,0 +1,148 @@
+"""The Flow contract and its registry.
+
+A flow is a function of one generation (or, with `batch=True`, of a list of them). Outcomes:
+
+- it returns: the item is `processed`;
+- it raises `Skip(reason)`: `skipped`; `DeadLetter(reason)`: `dead` at once; `RetryLater(delay)`: `retry` after `delay` seconds;
+- it raises anything else: `retry` by the route's policy, `dead` when the budget is used up.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final, TypeVar
+
+from projection.facts import Input, RouteFacts, Source
+
+DEFAULT_TIMEOUT_SECONDS: Final = 30.0
+
+
+class FlowOutcome(Exception):
+    """Raised by a flow to say what becomes of its generation; not a failure of the worker."""
+
+
+class Skip(FlowOutcome):
+    """There is nothing to do for this generation; it ends as `skipped` with the reason."""
+
+
+class DeadLetter(FlowOutcome):
+    """No retry can help; the item is dead-lettered at once with the reason."""
+
+
+class RetryLater(FlowOutcome):
+    """Try again after `delay` seconds. `count_attempt=False` defers without using the budget, up to the route's GiveUpAfter."""
+
+    def __init__(self, delay: float, reason: str = "", *, count_attempt: bool = True) -> None:
+        super().__init__(reason or f"retry in {delay} s")
+        self.delay = delay
+        self.count_attempt = count_attempt
+
+
+class LeaseLost(FlowOutcome):
+    """Another worker took this item over after its lease ran out; nothing of this attempt was written."""
+
+
+CommitFactory = Callable[["Generation"], AbstractContextManager[None]]
+
+
+@dataclass(slots=True)
+class Generation:
+    """What a flow is given.
+
+    `inputs` are all events of the generation in order, `selected` is the last of them; `attempt` counts from 1; `deadline` is the
+    worker's clock (aware UTC) at which the flow's time-out strikes. `work_id` is the idempotency key for foreign systems.
+    """
+
+    work_id: str
+    attempt: int
+    deadline: datetime
+    namespace: str
+    route: RouteFacts
+    source: Source
+    source_lane: str
+    selected: Input
+    inputs: Sequence[Input]
+    projection_key: str | None = None
+    replay_of_work_id: str | None = None
+    _commit: CommitFactory | None = field(default=None, repr=False)
+    completed: bool = field(default=False, repr=False)
+    """True once `commit()` has ended the item in its own transaction."""
+
+    @contextmanager
+    def commit(self) -> Iterator[None]:
+        """Atomic tail of a flow that first called the network: what is written inside commits with the item's end, or not at all.
+
+        Raises LeaseLost (and rolls back) when the lease went to another worker meanwhile.
+        """
+        if self._commit is None:
+            raise RuntimeError("commit() is for plain flows: an atomic flow already shares its transaction with the completion")
+        with self._commit(self):
+            yield
+        self.completed = True
+
+
+SingleFlow = Callable[[Generation], object]
+BatchFlow = Callable[[list[Generation]], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """A registered flow. `timeout` is seconds; `destination` names what it calls, for limits per destination."""
+
+    name: str
+    run: Callable[..., object]
+    atomic: bool = False
+    batch: bool = False
+    timeout: float = DEFAULT_TIMEOUT_SECONDS
+    destination: str | None = None
+
+
+class DuplicateFlow(ValueError):
+    """Two modules register a flow of the same name; rename one of them."""
+
+
+_registry: dict[str, Flow] = {}
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def flow(
+    name: str,
+    *,
+    atomic: bool = False,
+    batch: bool = False,
+    timeout: float = DEFAULT_TIMEOUT_SECONDS,
+    destination: str | None = None,
+) -> Callable[[F], F]:
+    """Register a function as flow `name` (see the module). Raises DuplicateFlow for a name that another function has."""
+
+    def register(function: F) -> F:
+        known = _registry.get(name)
+        if known is not None and (known.run.__module__, known.run.__qualname__) != (function.__module__, function.__qualname__):
+            raise DuplicateFlow(f"flow {name!r} is defined by {known.run.__module__} and again by {function.__module__}")
+        _registry[name] = Flow(name, function, atomic=atomic, batch=batch, timeout=timeout, destination=destination)
+        return function
+
+    return register
+
+
+def registered() -> dict[str, Flow]:
+    """Every flow of this process, by name."""
+    return dict(_registry)
+
+
+def flows_hash() -> str:
+    """Digest of the registered names, so that an operator sees which workers lack a flow."""
+    return hashlib.sha256("\n".join(sorted(_registry)).encode()).hexdigest()
+
+
+def find(name: str) -> Flow | None:
+    return _registry.get(name)
+
+
+def forget(name: str) -> Any:
+    """Take a flow out again (tests, reloading)."""
+    return _registry.pop(name, None)

@@ -1,0 +1,222 @@
+"""Tables of the projection: facts, executable work, its failures, holds, workers and the protocol checkpoint.
+
+Column names are the canonical schema's (`activation.py` checks them). Reads for pages use these models; every write that locks
+or is set-based is a named statement in `sql/`, called by a manager method of the same name.
+"""
+
+from __future__ import annotations
+
+from django.db import models
+
+from projection import columns
+from projection.managers import EventManager, WorkItemManager
+from projection.states import ExecutionClass, State
+
+SOURCE_ID_LENGTH = 512
+"""Characters of a readable source id; a longer one makes its item unreadable (it would be cut, and flows need it whole)."""
+
+
+class Event(models.Model):
+    """One immutable fact taken from a receipt, for one route (RouteId NULL: unrouted).
+
+    The columns from ExecutorOwner on are the legacy lifecycle: written once at insert, and moved only by the ownership fence.
+    """
+
+    id = models.BigAutoField(primary_key=True, db_column="Id")
+    namespace = columns.name("Namespace", 64)
+    pack_id = models.BigIntegerField(db_column="PackId")
+    pack_incarnation = columns.key("PackIncarnation", max_length=36)
+    receipt_id = models.BigIntegerField(db_column="ReceiptId")
+    receipt_item = models.IntegerField(db_column="ReceiptItem")
+    route_id = models.BigIntegerField(db_column="RouteId", null=True)
+    route_version = models.IntegerField(db_column="RouteVersion", null=True)
+    route_snapshot = columns.text("RouteSnapshot", null=True)
+    event_kind = columns.name("EventKind")
+    provider_kind = columns.name("ProviderKind")
+    source_type = columns.name("SourceType")
+    source_id = columns.name("SourceId", SOURCE_ID_LENGTH)
+    source_key = columns.key("SourceKey", max_length=64)
+    source_lane = columns.name("SourceLane", 700)
+    target_mutation_lane = columns.name("TargetMutationLane", 700, default="")
+    delivery_id = columns.name("DeliveryId", 255)
+    delivery_key = columns.key("DeliveryKey", max_length=64, unique=True)
+    delivery_sequence = models.IntegerField(db_column="DeliverySequence")
+    enqueue_ordinal = models.BigIntegerField(db_column="EnqueueOrdinal")
+    routed_from_event_id = models.BigIntegerField(db_column="RoutedFromEventId", null=True)
+    provider_timestamp = models.DateTimeField(db_column="ProviderTimestamp", null=True)
+    payload = columns.text("Payload")
+    payload_sha256 = columns.key("PayloadSha256", max_length=64)
+    projection_key = columns.key("ProjectionKey", null=True)
+    replay_of_event_id = models.BigIntegerField(db_column="ReplayOfEventId", null=True)
+    executor_owner = columns.code("ExecutorOwner", 16)
+    status = columns.code("Status", 16)
+    attempts = models.IntegerField(db_column="Attempts", default=0)
+    next_attempt_at = models.DateTimeField(db_column="NextAttemptAt", null=True)
+    lease_token = columns.key("LeaseToken", max_length=36, null=True)
+    lease_expires_at = models.DateTimeField(db_column="LeaseExpiresAt", null=True)
+    last_error = columns.text("LastError", null=True)
+    terminal_at = models.DateTimeField(db_column="TerminalAt", null=True)
+    created_date = models.DateTimeField(db_column="CreatedDate")
+
+    objects = EventManager()
+
+    class Meta:
+        db_table = "_System_ConnectorEvent"
+        indexes = [
+            models.Index(fields=["projection_key", "enqueue_ordinal", "id"], name="ix_event_range"),
+            models.Index(fields=["pack_id", "route_id", "source_key", "next_attempt_at"], name="ix_event_settle"),
+            models.Index(fields=["namespace", "enqueue_ordinal"], name="ix_event_ordinal"),
+            models.Index(fields=["receipt_id"], name="ix_event_receipt"),
+            models.Index(fields=["source_id"], name="ix_event_source"),
+            models.Index(fields=["delivery_id"], name="ix_event_delivery"),
+        ]
+
+    def __str__(self) -> str:
+        return f"event {self.id}: {self.event_kind} {self.source_type}:{self.source_id}"
+
+
+class WorkItem(models.Model):
+    """An executable intent: a generation of a projection, or one event of a per-event route. `states.py` says who moves it."""
+
+    id = models.BigAutoField(primary_key=True, db_column="Id")
+    work_id = columns.key("WorkId", unique=True)
+    projection_key = columns.key("ProjectionKey", null=True)
+    projection_active_key = columns.key("ProjectionActiveKey", null=True, unique=True)
+    replay_of_work_id = columns.key("ReplayOfWorkId", null=True, unique=True)
+    event_id = models.BigIntegerField(db_column="EventId")
+    namespace = columns.name("Namespace", 64)
+    pack_id = models.BigIntegerField(db_column="PackId")
+    route_id = models.BigIntegerField(db_column="RouteId")
+    route_version = models.IntegerField(db_column="RouteVersion")
+    companion_pack = columns.name("CompanionPack", 100)
+    companion_flow = columns.name("CompanionFlow", 100)
+    work_type = columns.name("WorkType", 100)
+    execution_class = columns.code("ExecutionClass", 16, choices=[(c.value, c.value) for c in ExecutionClass])
+    source_scope_key = columns.key("SourceScopeKey", max_length=64)
+    source_lane = columns.name("SourceLane", 700)
+    lane_key = columns.key("LaneKey", max_length=64, null=True)
+    lane_holder_key = columns.key("LaneHolderKey", max_length=64, null=True, unique=True)
+    lane_position = models.BigIntegerField(db_column="LanePosition")
+    lane_ordinal = models.BigIntegerField(db_column="LaneOrdinal")
+    event_created_date = models.DateTimeField(db_column="EventCreatedDate")
+    delivery_sequence = models.IntegerField(db_column="DeliverySequence")
+    queue_class = columns.code("QueueClass", 32)
+    state = columns.code("State", 16, choices=[(s.value, s.value) for s in State])
+    run_after = models.DateTimeField(db_column="RunAfter")
+    attempts = models.IntegerField(db_column="Attempts", default=0)
+    max_attempts = models.IntegerField(db_column="MaxAttempts")
+    lease_owner = columns.name("LeaseOwner", 190, null=True)
+    lease_token = columns.key("LeaseToken", max_length=36, null=True)
+    lease_expires_at = models.DateTimeField(db_column="LeaseExpiresAt", null=True)
+    claimed_at = models.DateTimeField(db_column="ClaimedAt", null=True)
+    terminal_at = models.DateTimeField(db_column="TerminalAt", null=True)
+    discarded_at = models.DateTimeField(db_column="DiscardedAt", null=True)
+    discarded_by = columns.name("DiscardedBy", 150, null=True)
+    discard_reason = columns.text("DiscardReason", null=True)
+    last_error = columns.text("LastError", null=True)
+    error_fingerprint = columns.key("ErrorFingerprint", max_length=64, null=True)
+    created_date = models.DateTimeField(db_column="CreatedDate")
+
+    objects = WorkItemManager()
+
+    class Meta:
+        db_table = "_System_ConnectorWorkItem"
+        constraints = [
+            models.CheckConstraint(
+                name="ck_work_terminal",
+                condition=models.Q(state__in=["processed", "skipped", "dead", "cancelled"], terminal_at__isnull=False)
+                | models.Q(state__in=["pending", "blocked", "processing", "retry"], terminal_at__isnull=True),
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["projection_key", "lane_ordinal", "event_id", "work_id", "replay_of_work_id"], name="ix_work_coverage"
+            ),
+            models.Index(fields=["projection_key", "state", "projection_active_key"], name="ix_work_current"),
+            models.Index(fields=["lane_key", "state", "lane_position", "id"], name="ix_work_lane"),
+            models.Index(fields=["state", "queue_class", "run_after", "id"], name="ix_work_claim"),
+            models.Index(fields=["source_scope_key", "state"], name="ix_work_scope"),
+            models.Index(fields=["event_id"], name="ix_work_event"),
+            models.Index(fields=["source_lane"], name="ix_work_source"),
+        ]
+
+    def __str__(self) -> str:
+        return self.work_id
+
+
+class WorkFailure(models.Model):
+    """One failed attempt of a work item; append-only."""
+
+    id = models.BigAutoField(primary_key=True, db_column="Id")
+    work_item_id = models.BigIntegerField(db_column="WorkItemId")
+    work_id = columns.key("WorkId")
+    attempt = models.IntegerField(db_column="Attempt")
+    outcome = columns.code("Outcome", 16)
+    """`retry`, `dead`, `deferred`, `timeout` or `rescued`: what became of the item by this failure."""
+    error = columns.text("Error")
+    error_fingerprint = columns.key("ErrorFingerprint", max_length=64)
+    delay_ms = models.BigIntegerField(db_column="DelayMs", null=True)
+    lease_owner = columns.name("LeaseOwner", 190, null=True)
+    created_date = models.DateTimeField(db_column="CreatedDate")
+
+    class Meta:
+        db_table = "_System_ConnectorWorkFailure"
+        constraints = [models.UniqueConstraint(fields=["work_item_id", "attempt", "id"], name="ux_failure_attempt")]
+        indexes = [models.Index(fields=["error_fingerprint", "created_date"], name="ix_failure_fingerprint")]
+
+    def __str__(self) -> str:
+        return f"{self.work_id} attempt {self.attempt}: {self.outcome}"
+
+
+class LaneHold(models.Model):
+    """An operator's hold of one lane: nothing of it is claimed until it is released."""
+
+    id = models.BigAutoField(primary_key=True, db_column="Id")
+    namespace = columns.name("Namespace", 64)
+    lane_key = columns.key("LaneKey", max_length=64, unique=True)
+    lane = columns.name("Lane", 700)
+    reason = columns.text("Reason")
+    held_by = columns.name("HeldBy", 150)
+    held_at = models.DateTimeField(db_column="HeldAt")
+
+    class Meta:
+        db_table = "_System_ConnectorLaneHold"
+
+    def __str__(self) -> str:
+        return f"hold of {self.lane}"
+
+
+class Worker(models.Model):
+    """Heartbeat of one router or claim-worker process."""
+
+    id = columns.key("Id", max_length=36, primary_key=True)
+    kind = columns.code("Kind", 16)
+    host = columns.name("Host", 190)
+    pid = models.IntegerField(db_column="Pid")
+    code_version = columns.name("CodeVersion", 64)
+    flows_hash = columns.key("FlowsHash", max_length=64)
+    started_at = models.DateTimeField(db_column="StartedAt")
+    seen_at = models.DateTimeField(db_column="SeenAt")
+
+    class Meta:
+        db_table = "_System_ConnectorWorker"
+        indexes = [models.Index(fields=["seen_at"], name="ix_worker_seen")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.host}:{self.pid}"
+
+
+class ProjectionProtocol(models.Model):
+    """The one checkpoint row: which protocol this database is activated for."""
+
+    id = models.SmallIntegerField(primary_key=True, db_column="Id", default=1)
+    protocol_version = models.IntegerField(db_column="ProtocolVersion")
+    schema_fingerprint = columns.key("SchemaFingerprint", max_length=64)
+    activated_at = models.DateTimeField(db_column="ActivatedAt")
+    activated_by = columns.name("ActivatedBy", 190)
+
+    class Meta:
+        db_table = "_System_ConnectorProjectionProtocol"
+
+    def __str__(self) -> str:
+        return f"protocol {self.protocol_version}"

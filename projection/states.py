@@ -1,0 +1,61 @@
+"""States of a work item, and who moves each one on.
+
+state        moved on by                                                         to
+pending      claim (RunAfter due, lane free) · cancel                            processing · cancelled
+blocked      the room that ends the row ahead of it (complete, dead-letter,      pending · cancelled
+             cancel, rescue, release); a queued successor: completion of the
+             active generation
+processing   the worker that holds the lease (complete, retry, dead-letter,      processed · skipped · dead · retry
+             hand-back) · rescue when the lease ran out
+retry        claim at RunAfter (still holds its lane) · cancel                   processing · cancelled
+processed, skipped, dead, cancelled   nobody: terminal history is never reopened; replay makes a new item
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+
+class State(StrEnum):
+    PENDING = "pending"
+    BLOCKED = "blocked"
+    PROCESSING = "processing"
+    RETRY = "retry"
+    PROCESSED = "processed"
+    SKIPPED = "skipped"
+    DEAD = "dead"
+    CANCELLED = "cancelled"
+
+
+NONTERMINAL: Final = frozenset({State.PENDING, State.BLOCKED, State.PROCESSING, State.RETRY})
+TERMINAL: Final = frozenset({State.PROCESSED, State.SKIPPED, State.DEAD, State.CANCELLED})
+
+LEGAL: Final[dict[State, frozenset[State]]] = {
+    State.PENDING: frozenset({State.PROCESSING, State.CANCELLED}),
+    State.BLOCKED: frozenset({State.PENDING, State.CANCELLED}),
+    State.PROCESSING: frozenset({State.PROCESSED, State.SKIPPED, State.DEAD, State.RETRY}),
+    State.RETRY: frozenset({State.PROCESSING, State.CANCELLED}),
+    State.PROCESSED: frozenset(),
+    State.SKIPPED: frozenset(),
+    State.DEAD: frozenset(),
+    State.CANCELLED: frozenset(),
+}
+
+
+def is_legal(before: State, after: State) -> bool:
+    """Whether the protocol knows this transition."""
+    return after in LEGAL[before]
+
+
+class ExecutionClass(StrEnum):
+    PROJECTION = "projection"
+    PER_EVENT = "per_event"
+
+
+class ReceiptState(StrEnum):
+    PENDING = "pending"
+    ROUTED = "routed"
+    REJECTED = "rejected"
+    QUARANTINED = "quarantined"
+    CONFLICT = "conflict"

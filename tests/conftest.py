@@ -1,0 +1,37 @@
+"""Fixtures of the suite: a real database on the server that HEADRACE_DATABASE_URL names, with committed data.
+
+Tests never run inside a transaction of the test's: locks, other connections and other processes must see what is written. After
+each test the tables are emptied (what migrations put there stays).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from django.db import connection
+
+KEPT_TABLES = {"django_migrations", "django_content_type", "auth_permission", "auth_group", "auth_group_permissions"}
+
+
+def empty_tables() -> None:
+    """DELETE every row but what migrations made. Names compare in lower case: some servers fold them."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET FOREIGN_KEY_CHECKS = 0")
+        for table in connection.introspection.table_names(cursor):
+            if table.lower() not in KEPT_TABLES:
+                cursor.execute(f"DELETE FROM {connection.ops.quote_name(table)}")
+        cursor.execute("SET FOREIGN_KEY_CHECKS = 1")
+
+
+@pytest.fixture
+def database(django_db_setup: None, django_db_blocker: pytest.FixtureRequest) -> Iterator[None]:
+    """Committed access to the database of the suite."""
+    with django_db_blocker.unblock():  # type: ignore[attr-defined]
+        try:
+            yield
+        finally:
+            if not connection.in_atomic_block:
+                connection.close()
+            empty_tables()
+            connection.close()
