@@ -1,0 +1,102 @@
+"""The one place that turns verbs into log lines: one structured event per verb, the same field names everywhere.
+
+Lines go to standard error: JSON (one object a line) unless it is a terminal. A line carries ids, counts, states and times, never
+a payload, a header value or a secret: a field of such a name is hidden, whoever passes it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import MutableMapping
+from typing import Any, Final, Literal, TextIO
+
+import structlog
+
+Level = Literal["debug", "info", "warning", "error"]
+
+FIELDS: Final = (
+    "namespace",
+    "pack",
+    "endpoint",
+    "receipt_id",
+    "event_id",
+    "route",
+    "route_version",
+    "flow",
+    "work_id",
+    "projection_key",
+    "replay_of_work_id",
+    "state",
+    "attempt",
+    "lane",
+    "source",
+    "count",
+    "seconds",
+    "reason",
+    "error",
+    "actor",
+    "worker",
+)
+"""The field names of log events, in the order in which a line shows them; further ones follow in the order given."""
+
+HIDDEN_FIELDS: Final = frozenset(
+    {"authorization", "body", "headers", "password", "payload", "properties", "secret", "secrets", "value"}
+)
+HIDDEN: Final = "[hidden]"
+LONGEST_TEXT: Final = 2_000
+"""Characters of one text field: long enough for an error, too short to flood a log."""
+
+
+class _ErrorStream:
+    """Writes whole lines to whatever standard error is now (a test or a supervisor may have replaced it)."""
+
+    def msg(self, line: str) -> None:
+        stream: TextIO = sys.stderr
+        stream.write(line + "\n")
+        stream.flush()
+
+    debug = info = warning = error = msg
+
+
+def _redact(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    for name, value in event.items():
+        if name in HIDDEN_FIELDS:
+            event[name] = HIDDEN
+        elif isinstance(value, str) and len(value) > LONGEST_TEXT:
+            event[name] = f"{value[:LONGEST_TEXT]}… ({len(value)} characters)"
+    return event
+
+
+def _order(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    first = ("timestamp", "level", "event", *FIELDS)
+    ordered = {name: event[name] for name in first if event.get(name) is not None}
+    return ordered | {name: value for name, value in event.items() if name not in first and value is not None}
+
+
+def _render(logger: object, method: str, event: MutableMapping[str, Any]) -> str:
+    # Chosen per line: standard error may become a file after this module was imported.
+    if sys.stderr.isatty():
+        return str(structlog.dev.ConsoleRenderer(sort_keys=False)(logger, method, event))
+    return str(structlog.processors.JSONRenderer(default=str)(logger, method, event))
+
+
+_log: Final[Any] = structlog.wrap_logger(
+    _ErrorStream(),
+    processors=[
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        _redact,
+        _order,
+        _render,
+    ],
+    wrapper_class=structlog.BoundLogger,
+)
+
+
+def log_event(verb: str, *, level: Level = "info", **fields: object) -> None:
+    """Write one log event, e.g. `log_event("complete", work_id=…, state="processed", attempt=1)`.
+
+    `verb` is one of the design's verbs (receive, route, admit, claim …) or a past tense of something that happened
+    (`lease_lost`). Fields that are None are left out. Use the names of `FIELDS`; never pass payload values.
+    """
+    getattr(_log, level)(verb, **fields)

@@ -1,0 +1,57 @@
+"""One line per verb, with the same field names, and never a payload."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from projection.logs import HIDDEN, LONGEST_TEXT, log_event
+
+
+def line_of(capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    parsed: dict[str, object] = json.loads(lines[0])
+    return parsed
+
+
+def test_a_line_is_one_json_object_with_verb_level_and_utc_time(capsys: pytest.CaptureFixture[str]) -> None:
+    log_event("complete", work_id="csp:1", state="processed", attempt=2)
+    line = line_of(capsys)
+    assert (line["event"], line["level"], line["work_id"], line["attempt"]) == ("complete", "info", "csp:1", 2)
+    assert datetime.fromisoformat(str(line["timestamp"])).tzinfo == UTC
+
+
+def test_fields_come_in_the_same_order_whatever_the_caller_writes(capsys: pytest.CaptureFixture[str]) -> None:
+    log_event("claim", attempt=1, custom="x", work_id="csp:1", namespace="demo")
+    assert list(line_of(capsys))[2:] == ["event", "namespace", "work_id", "attempt", "custom"]
+
+
+def test_absent_fields_are_left_out_but_zero_stays(capsys: pytest.CaptureFixture[str]) -> None:
+    log_event("route", count=0, reason=None)
+    line = line_of(capsys)
+    assert line["count"] == 0
+    assert "reason" not in line
+
+
+@pytest.mark.parametrize("name", ["payload", "secret", "headers", "body", "value"])
+def test_a_field_that_would_carry_content_is_hidden(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    log_event("receive", **{name: "jane@example.com"})  # type: ignore[arg-type]
+    assert line_of(capsys)[name] == HIDDEN
+
+
+def test_hostile_text_stays_inside_its_line(capsys: pytest.CaptureFixture[str]) -> None:
+    log_event("retry", level="warning", error='a\n{"event": "forged"}\x1b[2J\udc88' + "x" * 5_000)
+    line = line_of(capsys)
+    assert line["event"] == "retry"
+    assert len(str(line["error"])) < LONGEST_TEXT + 40
+
+
+def test_a_terminal_gets_readable_text(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    log_event("complete", work_id="csp:1")
+    text = capsys.readouterr().err
+    assert "complete" in text
+    assert not text.startswith("{")
