@@ -1,0 +1,135 @@
+"""What every command of Headrace shares: `--json`, exit codes, refusals, one way to say that something went wrong.
+
+Exit codes (design `interfaces.md`, Commands): 0 done · 1 findings, partly refused or not found · 2 usage or configuration.
+A command is a `HeadraceCommand` with `perform`, or with verbs (`packs list`) that `add_verb` names; either returns its exit code.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, is_dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from enum import Enum
+from typing import Any, Final
+
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import InterfaceError, OperationalError
+
+DONE: Final = 0
+FINDINGS: Final = 1
+USAGE: Final = 2
+
+Verb = Callable[..., int]
+
+
+def refusal(id: str | int, code: str, reason: str) -> dict[str, str]:
+    """One refused item, in the form that every command prints."""
+    return {"id": str(id), "code": code, "reason": reason}
+
+
+def printable(text: str) -> str:
+    """Text of foreign origin, safe for a terminal: control characters and lone surrogates are escaped."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def iso(moment: datetime | None) -> str | None:
+    """A stored time as ISO 8601 in UTC with microseconds, e.g. `2026-11-29T10:00:00.000000Z`; None stays None."""
+    if moment is None:
+        return None
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def _jsonable(value: object) -> object:
+    if isinstance(value, datetime):
+        return iso(value)
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Decimal):
+        return str(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, set | frozenset):
+        return sorted(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def to_json(value: object) -> str:
+    """ASCII JSON, so that a terminal's encoding (or a lone surrogate in a payload) never breaks the output."""
+    return json.dumps(value, default=_jsonable)
+
+
+def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+    """Lines of a plain table, columns aligned; no row = the single line `none`."""
+    cells = [[printable("" if cell is None else str(cell)) for cell in row] for row in rows]
+    if not cells:
+        return ["none"]
+    widths = [max(len(line[i]) for line in [list(headers), *cells]) for i in range(len(headers))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in [headers, *cells]]
+
+
+class HeadraceCommand(BaseCommand):
+    """Base of every command. Subclasses override `perform`, or name verbs with `add_verb` in `add_arguments`."""
+
+    as_json = False
+    requires_system_checks = ()
+    # the service's start runs the checks; a command says what it needs itself
+
+    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
+        parser = super().create_parser(prog_name, subcommand, **kwargs)
+        parser.add_argument("--json", action="store_true", help="print one JSON object")
+        return parser
+
+    def verbs(self, parser: CommandParser) -> argparse._SubParsersAction[CommandParser]:
+        """Start the list of verbs of this command; pass it to `add_verb`."""
+        return parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+
+    def add_verb(
+        self, verbs: argparse._SubParsersAction[CommandParser], name: str, perform: Verb, description: str
+    ) -> CommandParser:
+        """Parser of verb `name`, which runs `perform(**options)`; add the verb's own arguments to it."""
+        parser = verbs.add_parser(name, help=description, description=description)
+        parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print one JSON object")
+        parser.set_defaults(perform=perform)
+        return parser
+
+    def perform(self, **options: Any) -> int:
+        """Do the work; returns the exit code. Raises CommandError for wrong usage or configuration (exit code 2)."""
+        raise NotImplementedError
+
+    def handle(self, *args: Any, **options: Any) -> None:  # noqa: ARG002  # Django's signature
+        perform: Verb = options.pop("perform", None) or self.perform
+        code = perform(**options)
+        if code:
+            raise SystemExit(code)
+
+    def execute(self, *args: Any, **options: Any) -> str | None:
+        self.as_json = bool(options.get("json"))
+        try:
+            return super().execute(*args, **options)
+        except CommandError as error:
+            return self._fail("usage", str(error))
+        except ImproperlyConfigured as error:
+            return self._fail("configuration", str(error))
+        except (InterfaceError, OperationalError) as error:
+            return self._fail(
+                "database", f"The database did not do it: {error}; check HEADRACE_DATABASE_URL and the server, then try again."
+            )
+
+    def _fail(self, code: str, reason: str) -> str | None:
+        """End with exit code 2: as a JSON object on stdout with `--json`, else as one line on stderr."""
+        if not self.as_json:
+            raise CommandError(reason, returncode=USAGE) from None
+        self.stdout.write(to_json({"error": {"code": code, "reason": reason}}))
+        raise SystemExit(USAGE) from None
+
+    def emit(self, answer: Mapping[str, Any], lines: Iterable[str] = ()) -> None:
+        """Print the answer: the object with `--json`, else the lines."""
+        if self.as_json:
+            self.stdout.write(to_json(answer))
+            return
+        for line in lines:
+            self.stdout.write(printable(line))

@@ -1,0 +1,89 @@
+"""Output and exit codes that all commands share."""
+
+from __future__ import annotations
+
+import io
+import json
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management import CommandError, call_command
+
+from projection.cli import HeadraceCommand, iso, printable, table, to_json
+
+
+class Sample(HeadraceCommand):
+    def add_arguments(self, parser):
+        verbs = self.verbs(parser)
+        self.add_verb(verbs, "good", self.good, "ends well")
+        self.add_verb(verbs, "partly", self.partly, "finds something")
+        self.add_verb(verbs, "bad", self.bad, "is refused")
+        self.add_verb(verbs, "unset", self.unset, "lacks a setting")
+
+    def good(self, **options):
+        self.emit({"items": [1], "at": datetime(2026, 1, 2, tzinfo=UTC)}, ["one \x1b[31mitem"])
+        return 0
+
+    def partly(self, **options):
+        self.emit({"ok": False})
+        return 1
+
+    def bad(self, **options):
+        raise CommandError("no such thing; try another")
+
+    def unset(self, **options):
+        raise ImproperlyConfigured("HEADRACE_X is not set")
+
+
+def run(*arguments: str) -> tuple[str, int]:
+    out = io.StringIO()
+    try:
+        call_command(Sample(), *arguments, stdout=out)
+    except SystemExit as end:
+        return out.getvalue(), int(end.code or 0)
+    return out.getvalue(), 0
+
+
+@pytest.mark.parametrize("arguments", [("good", "--json"), ("--json", "good")])
+def test_json_flag_stands_before_or_after_the_verb(arguments):
+    text, code = run(*arguments)
+    assert json.loads(text) == {"items": [1], "at": "2026-01-02T00:00:00.000000Z"}
+    assert code == 0
+
+
+def test_lines_for_people_escape_terminal_controls():
+    assert run("good") == ("one \\x1b[31mitem\n", 0)
+
+
+def test_findings_exit_with_1():
+    assert run("partly", "--json") == ('{"ok": false}\n', 1)
+
+
+@pytest.mark.parametrize(("verb", "code"), [("bad", "usage"), ("unset", "configuration")])
+def test_usage_and_configuration_errors_exit_with_2_and_a_json_object(verb, code):
+    text, exit_code = run(verb, "--json")
+    assert exit_code == 2
+    assert json.loads(text)["error"]["code"] == code
+
+
+def test_without_json_the_error_is_a_command_error_of_code_2():
+    with pytest.raises(CommandError, match="no such thing; try another") as caught:
+        run("bad")
+    assert caught.value.returncode == 2
+
+
+def test_values_have_a_lossless_json_form():
+    assert json.loads(to_json({"n": Decimal("1.10"), "s": {"b", "a"}, "t": "\udc88"})) == {
+        "n": "1.10",
+        "s": ["a", "b"],
+        "t": "\udc88",
+    }
+    assert iso(None) is None
+    assert printable("é🎩\udc88\n") == "é🎩\\udc88\\n"
+
+
+def test_table_aligns_columns_and_says_none():
+    assert table(["name", "n"], [("a", 1), ("long", None)]) == ["name  n", "a     1", "long"]
+    assert table(["name"], []) == ["none"]
