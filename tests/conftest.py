@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 from django.db import connection
+from django.test.utils import setup_databases, teardown_databases
 
 KEPT_TABLES = {"django_migrations", "django_content_type", "auth_permission", "auth_group", "auth_group_permissions"}
 
@@ -22,6 +23,24 @@ def empty_tables() -> None:
             if table.lower() not in KEPT_TABLES:
                 cursor.execute(f"DELETE FROM {connection.ops.quote_name(table)}")
         cursor.execute("SET FOREIGN_KEY_CHECKS = 1")
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(
+    django_test_environment: None,
+    django_db_blocker: pytest.FixtureRequest,
+    django_db_keepdb: bool,
+    django_db_createdb: bool,
+    django_db_modify_db_settings: None,
+) -> Iterator[None]:
+    """The suite's database. pytest-django's own makes one only for tests that carry its marks; ours ask for `database`."""
+    keep = django_db_keepdb and not django_db_createdb
+    with django_db_blocker.unblock():  # type: ignore[attr-defined]
+        made = setup_databases(verbosity=0, interactive=False, keepdb=keep, serialized_aliases=set())
+    yield
+    if not django_db_keepdb:
+        with django_db_blocker.unblock():  # type: ignore[attr-defined]
+            teardown_databases(made, verbosity=0)
 
 
 @pytest.fixture
