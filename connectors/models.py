@@ -183,6 +183,7 @@ class Receipt(models.Model):
         indexes = [
             models.Index(fields=["state", "namespace", "received_at", "id"], name="ix_receipt_pending"),
             models.Index(fields=["idempotency_key"], name="ix_receipt_key"),
+            models.Index(fields=["state", "received_at", "id"], name="ix_receipt_state"),
         ]
 
     def __str__(self) -> str:

@@ -138,6 +138,13 @@ class WorkItem(models.Model):
             models.Index(fields=["source_scope_key", "state"], name="ix_work_scope"),
             models.Index(fields=["event_id"], name="ix_work_event"),
             models.Index(fields=["source_lane"], name="ix_work_source"),
+            models.Index(fields=["state", "terminal_at", "id"], name="ix_work_terminal"),
+        ]
+        permissions = [
+            ("replay_workitem", "Can replay dead work"),
+            ("cancel_workitem", "Can cancel waiting work"),
+            ("discard_workitem", "Can discard dead work"),
+            ("hold_lane", "Can hold and release lanes"),
         ]
 
     def __str__(self) -> str:
@@ -162,7 +169,10 @@ class WorkFailure(models.Model):
     class Meta:
         db_table = "_System_ConnectorWorkFailure"
         constraints = [models.UniqueConstraint(fields=["work_item_id", "attempt", "id"], name="ux_failure_attempt")]
-        indexes = [models.Index(fields=["error_fingerprint", "created_date"], name="ix_failure_fingerprint")]
+        indexes = [
+            models.Index(fields=["error_fingerprint", "created_date"], name="ix_failure_fingerprint"),
+            models.Index(fields=["created_date"], name="ix_failure_created"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.work_id} attempt {self.attempt}: {self.outcome}"
