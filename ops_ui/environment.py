@@ -5,6 +5,8 @@ An unknown name or a malformed value stops the start with one sentence that name
 
 from __future__ import annotations
 
+import importlib.util
+import ipaddress
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -41,6 +43,26 @@ def _words(raw: str) -> list[str]:
     return [word for word in raw.replace(",", " ").split() if word]
 
 
+def _apps(raw: str) -> list[str]:
+    """Django apps of the installation's own: a package name, or the dotted path of its AppConfig."""
+    names = _words(raw)
+    for name in names:
+        package = name.partition(".")[0]
+        if not package.isidentifier() or importlib.util.find_spec(package) is None:
+            raise ValueError(f"names {name!r}, which cannot be imported; install the package or put its folder on PYTHONPATH")
+    return names
+
+
+def _networks(raw: str) -> list[str]:
+    """IP networks in CIDR form; a bare address is a network of one."""
+    for word in _words(raw):
+        try:
+            ipaddress.ip_network(word)
+        except ValueError as error:
+            raise ValueError(f"takes IP networks such as 10.0.0.0/8 or fd00::/8, and {error}") from None
+    return _words(raw)
+
+
 def _directory(raw: str) -> Path:
     return Path(raw).expanduser().absolute()
 
@@ -59,12 +81,12 @@ SETTINGS: Final[dict[str, Setting]] = {
     "ENCRYPTION_KEYS": Setting(_words, []),
     "ALLOWED_HOSTS": Setting(_words, ["localhost", "127.0.0.1", "[::1]"]),
     "PUBLIC_URL": Setting(str, ""),
-    "APPS": Setting(_words, []),
+    "APPS": Setting(_apps, []),
     "MAX_BODY_BYTES": Setting(_integer(1024, 1024**3)),
     "LEASE_SECONDS": Setting(_integer(2, 86_400), 60),
     "WORKER_BATCH": Setting(_integer(1, 1000), 100),
     "ROUTER_BATCH": Setting(_integer(1, 1000), 50),
-    "FORWARD_ALLOWED_NETWORKS": Setting(_words, []),
+    "FORWARD_ALLOWED_NETWORKS": Setting(_networks, []),
     "CONFIG_LOCKED": Setting(_boolean, False),
     "RETENTION_DAYS": Setting(_integer(1, 36_500), 30),
     "DEAD_RETENTION_DAYS": Setting(_integer(1, 36_500), 90),

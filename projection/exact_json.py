@@ -6,10 +6,12 @@ Python's default reader accepts NaN, turns 1e400 into infinity and long integers
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from decimal import Decimal
+import re
+from collections.abc import Iterator, Mapping
+from decimal import Decimal, DecimalException
 from json.decoder import scanstring  # type: ignore[attr-defined]  # documented in json/decoder.py, absent from typeshed
-from typing import Any, Final, NoReturn
+from json.encoder import encode_basestring  # type: ignore[attr-defined]  # as above
+from typing import Any, Final, NoReturn, Self
 
 MAX_DEPTH_HINT: Final = "nested too deeply"
 _WHITESPACE: Final = " \t\n\r"
@@ -19,11 +21,39 @@ class NotJson(ValueError):
     """The text is not JSON: the message names what is wrong and where. Fix the sender; the bytes are kept on the receipt."""
 
 
+class NoExactJson(NotJson):
+    """A value has no exact JSON form: the message says which and what to use in its place."""
+
+
 def _refuse_constant(token: str) -> NoReturn:
     raise NotJson(f"{token} is not JSON")
 
 
-_DECODER: Final = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse_constant)
+class ExactNumber(Decimal):
+    """A number with a fraction or exponent: a Decimal that is written as it was received (`1E2`, `1.10`)."""
+
+    __slots__ = ("literal",)
+    literal: str
+
+    def __new__(cls, literal: str) -> Self:
+        try:
+            number = super().__new__(cls, literal)
+        except DecimalException:  # an exponent of more than 18 digits
+            raise NotJson(f"a number of {len(literal)} characters is out of every range") from None
+        number.literal = literal
+        return number
+
+    def __str__(self) -> str:
+        return self.literal
+
+    def __format__(self, spec: str, /) -> str:
+        return format(Decimal(self), spec) if spec else self.literal
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str]]:
+        return type(self), (self.literal,)
+
+
+_DECODER: Final = json.JSONDecoder(parse_float=ExactNumber, parse_constant=_refuse_constant)
 
 
 def _scan(text: str, at: int) -> tuple[Any, int]:
@@ -46,7 +76,7 @@ def _skip(text: str, at: int) -> int:
 
 
 def parse(text: str) -> Any:
-    """The value of a JSON text; integers exact, other numbers Decimal. Raises NotJson."""
+    """The value of a JSON text; integers exact, other numbers ExactNumber (a Decimal). Raises NotJson."""
     value, end = _scan(text, _skip(text, 0))
     if _skip(text, end) != len(text):
         raise NotJson(f"not JSON: extra text at character {_skip(text, end)}")
@@ -109,3 +139,97 @@ def member_at(text: str, name: str, at: int = 0) -> int | None:
         if text[at : at + 1] != ",":
             raise NotJson(f"not JSON: expected ',' or '}}' at character {at}")
         at = _skip(text, at + 1)
+
+
+def element_at(text: str, index: int, at: int = 0) -> int | None:
+    """Where element `index` (0 = the first) of the array at `at` starts; None = it has fewer. Raises NotJson."""
+    at = _skip(text, at)
+    if text[at : at + 1] != "[":
+        raise NotJson("expected a JSON array")
+    at = _skip(text, at + 1)
+    while text[at : at + 1] not in ("]", ""):
+        if index == 0:
+            return at
+        _, at = _scan(text, at)
+        at = _skip(text, at)
+        if text[at : at + 1] == ",":
+            at = _skip(text, at + 1)
+        index -= 1
+    return None
+
+
+def value_at(text: str, path: tuple[str | int, ...]) -> int | None:
+    """Where the value at `path` (member names and element numbers) starts; None = absent. Raises NotJson."""
+    at: int | None = 0
+    for step in path:
+        if at is None:
+            return None
+        at = member_at(text, step, at) if isinstance(step, str) else element_at(text, step, at)
+    return at
+
+
+_LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+
+def dump(value: Any) -> str:
+    """JSON text of a value, without loss: what `parse` gave keeps its digits as sent, `parse(dump(value)) == value`.
+
+    Takes None, bool, int, Decimal, str, mappings with text keys, lists and tuples. A lone surrogate is written as an escape, so
+    that the text can always be stored as UTF-8. Raises NoExactJson for NaN, Infinity, a float, anything else, and endless nesting.
+    """
+    try:
+        return _LONE_SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", "".join(_pieces(value)))
+    except RecursionError:
+        raise NoExactJson(MAX_DEPTH_HINT) from None
+
+
+def _pieces(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        yield from _object(value)
+    elif isinstance(value, list | tuple):
+        yield "["
+        for place, element in enumerate(value):
+            yield "," if place else ""
+            yield from _pieces(element)
+        yield "]"
+    else:
+        yield _scalar(value)
+
+
+def _object(value: Mapping[Any, Any]) -> Iterator[str]:
+    yield "{"
+    for place, (name, member) in enumerate(value.items()):
+        if not isinstance(name, str):
+            raise NoExactJson(f"a JSON member name is text, not {type(name).__name__}")
+        yield f"{',' if place else ''}{encode_basestring(name)}:"
+        yield from _pieces(member)
+    yield "}"
+
+
+def _scalar(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, str):
+        return str(encode_basestring(value))
+    if isinstance(value, Decimal):
+        return _number(value)
+    if isinstance(value, int):
+        return _integer(value)
+    if isinstance(value, float):
+        raise NoExactJson(
+            f"{value!r} is a float, which is not exact (NaN and Infinity are not JSON at all); give a Decimal or text"
+        )
+    raise NoExactJson(f"{type(value).__name__} has no JSON form; give text, a number or None")
+
+
+def _number(value: Decimal) -> str:
+    if not value.is_finite():
+        raise NoExactJson(f"{value} is not JSON; give a number, text or None")
+    return str(value)  # of an ExactNumber: as it was received
+
+
+def _integer(value: int) -> str:
+    try:
+        return int.__repr__(value)
+    except ValueError as error:  # more digits than the interpreter converts
+        raise NoExactJson(f"integer without JSON form: {error}") from None
