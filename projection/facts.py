@@ -177,7 +177,8 @@ class Source:
 class Input:
     """One immutable event as a flow sees it.
 
-    `payload` is the exact text as it was received (digits, order, escapes). `ordinal` is the place in the namespace's admission
+    `kind` is the provider's kind, e.g. `contact.propertyChange` (the canonical one is `generation.route.event_kind`). `payload` is
+    the exact text as it was received (digits, order, escapes). `ordinal` is the place in the namespace's admission
     order of the *fact*: a replay event carries the ordinal of the event that it replays, so that "newer" means newer news.
     """
 
@@ -194,7 +195,7 @@ class Input:
 
     @property
     def data(self) -> Any:
-        """The payload parsed: integers exact, other numbers as Decimal. Raises ValueError when it is not JSON."""
+        """The payload parsed: integers exact, other numbers as Decimal that keep their digits. Raises ValueError when it is not JSON."""
         from projection.exact_json import parse  # here: facts stay free of parsing rules until somebody asks
 
         return parse(self.payload)
