@@ -1,147 +1,59 @@
 """The Pack contract and its registry: what Headrace must know about one provider, in one class.
 
 A pack is stateless beyond its `settings`; it never touches the database. To add a provider, add `packs/<provider>/__init__.py`
-with a subclass (README, "Your own pack").
+with a subclass (checklist: `connectors/packs/README.md`). Everything that such a module needs is imported from here.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any, ClassVar, Final, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final
 
+from connectors.delivery import (
+    Answer,
+    Change,
+    Headers,
+    Inbound,
+    IngressRequest,
+    Item,
+    Outcome,
+    SignatureScheme,
+    Verdict,
+)
+from connectors.signatures import hmac_sha256, token, unsigned
+from projection import exact_json
 from projection.exact_json import NotJson
 
 DEFAULT_MAX_BODY_BYTES: Final = 5 * 1024 * 1024
-
-
-class Headers(Mapping[str, str]):
-    """HTTP headers by case-insensitive name. A header sent twice keeps its last value; `count(name)` tells how often it came."""
-
-    def __init__(self, pairs: Mapping[str, str] | Sequence[tuple[str, str]] = ()) -> None:
-        items = pairs.items() if isinstance(pairs, Mapping) else pairs
-        self._values: dict[str, str] = {}
-        self._counts: dict[str, int] = {}
-        for name, value in items:
-            lowered = name.lower()
-            self._values[lowered] = value
-            self._counts[lowered] = self._counts.get(lowered, 0) + 1
-
-    def __getitem__(self, name: str) -> str:
-        return self._values[name.lower()]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def count(self, name: str) -> int:
-        return self._counts.get(name.lower(), 0)
-
-
-@dataclass(frozen=True, slots=True)
-class IngressRequest:
-    """One delivery as the pack sees it. `url` is the public URL that the provider called; `body` the exact bytes."""
-
-    method: str
-    url: str
-    headers: Headers
-    body: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """Result of a signature check. `reason` is for the operator (never sent to the caller, never a secret or digest)."""
-
-    ok: bool
-    reason: str = ""
-    hint: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """One event inside a body: its exact slice, its parsed value, its place and the request's headers."""
-
-    text: str
-    value: Any
-    index: int = 0
-    headers: Headers = field(default_factory=Headers)
-
-    def __getitem__(self, name: str) -> Any:
-        return self.value[name]
-
-    def get(self, name: str, default: Any = None) -> Any:
-        return self.value.get(name, default) if isinstance(self.value, Mapping) else default
-
-
-@dataclass(frozen=True, slots=True)
-class Inbound:
-    """What a pack read out of one item.
-
-    `kind` is the provider's kind; `source` (type, id); `lane` the record's order domain (None = the provider names none);
-    `delivery_id` identifies this event among all of the pack's (None = made from receipt and item number).
-    """
-
-    kind: str
-    source: tuple[str, str | int]
-    lane: str | None = None
-    delivery_id: str | None = None
-    time: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """An HTTP answer of the pack's own making, for challenges and providers that want a certain body."""
-
-    status: int
-    body: bytes = b""
-    content_type: str = "application/json"
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of a delivery: the `code` of the JSON answer, e.g. `accepted`, `duplicate`, `unverified`."""
-
-    code: str
-    status: int
-    receipt_id: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What one payload does to its source record (for `record_table`)."""
-
-    properties: Mapping[str, Any] = field(default_factory=dict)
-    lifecycle: str = ""
-    """`created`, `deleted`, `restored`, `merged` or empty: no change of the record's existence."""
-    merged_into: str | None = None
-
-
-class SignatureScheme(Protocol):
-    """How one provider signs. `secrets` are all live ones: any may match."""
-
-    name: str
-    needs_secret: bool
-
-    def verify(self, request: IngressRequest, secrets: Sequence[str], now: float) -> Verdict:
-        """`now` is Unix time in seconds. Never raises for anything that a caller can send."""
-        ...
-
-    def check_secret(self, secret: str) -> None:
-        """Raises ValueError, naming what is wrong, for a secret that cannot be one (empty, not base64 …)."""
-        ...
 
 
 class Unreadable(ValueError):
     """The body or item does not have the shape that this provider documents; the message says what is missing."""
 
 
+def json_items(body: bytes, *path: str | int) -> list[Item]:
+    """The items of a JSON body as exact slices, in order.
+
+    With a path (`json_items(body, "events")`) the elements of the array there; without one, the elements of a body that is an
+    array, else the body itself as the only item. Raises NotJson, or Unreadable when there is no array at the path.
+    """
+    text = exact_json.decode(body)
+    value = exact_json.parse(text)
+    if not path and not isinstance(value, list):
+        return [Item(text.strip(" \t\r\n"), value)]
+    at = exact_json.value_at(text, path)
+    if at is None or text[at] != "[":
+        raise Unreadable(f"the body has no array at {'.'.join(map(str, path))!r}")
+    return [Item(slice_, element, index) for index, (slice_, element) in enumerate(exact_json.elements(text, at))]
+
+
+class DuplicatePack(ValueError):
+    """Two modules define a pack of the same name; rename one of them."""
+
+
 class Pack(ABC):
-    """One provider. Subclasses set the class attributes and implement `split` and `read`."""
+    """One provider. Subclasses set the class attributes and implement `split` and `read`; a class with a `name` is registered."""
 
     name: ClassVar[str]
     version: ClassVar[str] = "1"
@@ -151,6 +63,11 @@ class Pack(ABC):
     """Headers stored with the receipt, beside content-type and user-agent. Never one that carries a credential."""
     provider_retries: ClassVar[bool] = True
     """Whether the provider sends a refused delivery again by itself."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "name" in cls.__dict__:
+            register(cls)
 
     def __init__(self, settings: Mapping[str, Any] | None = None) -> None:
         """Raises ValueError naming the setting that is wrong."""
@@ -163,7 +80,11 @@ class Pack(ABC):
     def verify(self, request: IngressRequest, secrets: Sequence[str], now: float) -> Verdict:
         return self.scheme().verify(request, secrets, now)
 
-    def delivery_id(self, request: IngressRequest) -> str | None:
+    def stored_headers(self) -> tuple[str, ...]:
+        """Names of the headers that a receipt keeps (a configurable pack adds those that its settings name)."""
+        return ("content-type", "user-agent", *self.kept_headers)
+
+    def delivery_id(self, request: IngressRequest) -> str | None:  # noqa: ARG002  # a default
         """The provider's id of the whole request; None (or blank) when it sends none."""
         return None
 
@@ -173,34 +94,30 @@ class Pack(ABC):
 
     def split_request(self, request: IngressRequest) -> Sequence[Item]:
         """As `split`, for packs whose body format depends on a header; the items carry the request's headers."""
-        return [Item(item.text, item.value, item.index, request.headers) for item in self.split(request.body)]
+        return [Item(item.text, item.value, item.index, request.headers, item.envelope) for item in self.split(request.body)]
 
     @abstractmethod
     def read(self, item: Item) -> Inbound | Sequence[Inbound]:
         """What happened, to which record. Several when one item is about several records. Raises Unreadable (or KeyError)."""
 
-    def handshake(self, request: IngressRequest) -> Answer | None:
-        """Answer to a provider's challenge; None = this is an ordinary delivery."""
+    def handshake(self, request: IngressRequest) -> Answer | None:  # noqa: ARG002  # a default
+        """Answer to a provider's challenge, asked before the signature is checked; None = this is an ordinary delivery."""
         return None
 
-    def acknowledge(self, outcome: Outcome) -> Answer | None:
-        """The provider's own form of answer; None = Headrace's JSON."""
+    def acknowledge(self, outcome: Outcome) -> Answer | None:  # noqa: ARG002  # a default
+        """The provider's own form of answer; None = Headrace's JSON. A 2xx for a delivery that was not stored is not sent."""
         return None
 
-    def change(self, kind: str, payload: Any) -> Change:
+    def change(self, kind: str, payload: Any) -> Change:  # noqa: ARG002  # a default
         """How a payload changes its record. Default: every top-level member of an object is a property."""
         return Change(properties=payload if isinstance(payload, Mapping) else {"value": payload})
-
-
-class DuplicatePack(ValueError):
-    """Two modules define a pack of the same name; rename one of them."""
 
 
 _registry: dict[str, type[Pack]] = {}
 
 
 def register(cls: type[Pack]) -> type[Pack]:
-    """Class decorator: make a pack known under its `name`. Raises DuplicatePack."""
+    """Make a pack known under its `name`; subclasses with a name do so by themselves. Raises DuplicatePack."""
     known = _registry.get(cls.name)
     if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
         raise DuplicatePack(f"pack {cls.name!r} is defined by {known.__module__} and again by {cls.__module__}")
@@ -215,6 +132,11 @@ def registered() -> dict[str, type[Pack]]:
 
 def find(name: str) -> type[Pack] | None:
     return _registry.get(name)
+
+
+def forget(name: str) -> type[Pack] | None:
+    """Take a pack out again (tests, reloading)."""
+    return _registry.pop(name, None)
 
 
 __all__ = [
@@ -232,6 +154,11 @@ __all__ = [
     "Unreadable",
     "Verdict",
     "find",
+    "forget",
+    "hmac_sha256",
+    "json_items",
     "register",
     "registered",
+    "token",
+    "unsigned",
 ]

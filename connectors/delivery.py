@@ -1,0 +1,151 @@
+"""Frozen facts of one delivery, as packs and signature schemes see them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+
+class Headers(Mapping[str, str]):
+    """HTTP headers by case-insensitive name. A header sent twice keeps its last value; `count(name)` tells how often it came."""
+
+    def __init__(self, pairs: Mapping[str, str] | Sequence[tuple[str, str]] = ()) -> None:
+        items = pairs.items() if isinstance(pairs, Mapping) else pairs
+        self._values: dict[str, str] = {}
+        self._counts: dict[str, int] = {}
+        for name, value in items:
+            lowered = name.lower()
+            self._values[lowered] = value
+            self._counts[lowered] = self._counts.get(lowered, 0) + 1
+
+    def __getitem__(self, name: str) -> str:
+        return self._values[name.lower()]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return f"Headers({sorted(self._values)})"  # names alone: values may be credentials
+
+    def count(self, name: str) -> int:
+        return self._counts.get(name.lower(), 0)
+
+    def only(self, names: Sequence[str]) -> dict[str, str]:
+        """The headers of these names that were sent, by lower-case name."""
+        return {name.lower(): self[name] for name in names if name.lower() in self._values}
+
+
+@dataclass(frozen=True, slots=True)
+class IngressRequest:
+    """One delivery as the pack sees it. `url` is the public URL that the provider called; `body` the exact bytes."""
+
+    method: str
+    url: str
+    headers: Headers
+    body: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Result of a signature check. `reason` is for the operator (never sent to the caller, never a secret or digest)."""
+
+    ok: bool
+    reason: str = ""
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One event inside a body: its exact slice, its parsed value, its place and the request's headers.
+
+    `envelope` is the parsed body around it where the pack needs that too (else None).
+    """
+
+    text: str
+    value: Any
+    index: int = 0
+    headers: Headers = field(default_factory=Headers)
+    envelope: Any = None
+
+    def __getitem__(self, name: str) -> Any:
+        return self.value[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self.value.get(name, default) if isinstance(self.value, Mapping) else default
+
+
+@dataclass(frozen=True, slots=True)
+class Inbound:
+    """What a pack read out of one item.
+
+    `kind` is the provider's kind; `source` (type, id); `lane` the record's order domain (None = the provider names none);
+    `delivery_id` identifies this event among all of the pack's (None = made from receipt and item number).
+    """
+
+    kind: str
+    source: tuple[str, str | int]
+    lane: str | None = None
+    delivery_id: str | None = None
+    time: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An HTTP answer of the pack's own making, for challenges and providers that want a certain body."""
+
+    status: int
+    body: bytes = b""
+    content_type: str = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a delivery: the `code` and sentence of the JSON answer, e.g. `accepted`, `duplicate`, `unverified`.
+
+    `receipt_id` is the first receipt of the delivery (of a conflict: the one that stands); `retry_after` is seconds.
+    """
+
+    code: str
+    status: int
+    receipt_id: int | None = None
+    message: str = ""
+    retry_after: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What one payload does to its source record (for `record_table`)."""
+
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    lifecycle: str = ""
+    """`created`, `deleted`, `restored`, `merged` or empty: no change of the record's existence."""
+    merged_into: str | None = None
+
+
+class SignatureScheme(Protocol):
+    """How one provider signs. `secrets` are all live ones: any may match."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def needs_secret(self) -> bool: ...
+
+    @property
+    def headers(self) -> tuple[str, ...]:
+        """The headers that the check reads: kept, encrypted, with an unverified delivery so that it can be checked again."""
+        ...
+
+    def verify(self, request: IngressRequest, secrets: Sequence[str], now: float) -> Verdict:
+        """`now` is Unix time in seconds. Never raises for anything that a caller can send."""
+        ...
+
+    def check_secret(self, secret: str) -> None:
+        """Raises ValueError, naming what is wrong, for a secret that cannot be one (empty, not base64 …)."""
+        ...

@@ -1,0 +1,11 @@
+"""Signature schemes: how a provider proves that a delivery is its own. Each implements `connectors.delivery.SignatureScheme`.
+
+A check never raises for anything that a caller can send, compares bytes in constant time, and accepts any live secret (rotation).
+"""
+
+from connectors.signatures.checks import TOLERANCE_SECONDS
+from connectors.signatures.hubspot import hubspot
+from connectors.signatures.plain import hmac_sha256, token, unsigned
+from connectors.signatures.standard_webhooks import standard_webhooks
+
+__all__ = ["TOLERANCE_SECONDS", "hmac_sha256", "hubspot", "standard_webhooks", "token", "unsigned"]
