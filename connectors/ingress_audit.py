@@ -1,0 +1,28 @@
+"""The ingress' own part of the audit: what holds of receipts and of the admission order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from projection.audit import INVARIANTS, AuditReport, Invariant, audit
+from projection.statements import catalogue
+
+RECEIPTS: Final = "`_System_ConnectorReceipt`"
+_texts: Final = catalogue(Path(__file__).parent / "sql")
+
+INGRESS_INVARIANTS: Final = (
+    Invariant("receipt_body", _texts["audit_receipt_body"], "the body is not the one received: its hash is not {0}", RECEIPTS),
+    Invariant("receipt_routed", _texts["audit_receipt_routed"], "{0}", RECEIPTS),
+    Invariant(
+        "next_ordinal",
+        _texts["audit_next_ordinal"],
+        "NextEnqueueOrdinal is {0}, but ordinal {1} is used: admission would stop",
+        None,
+    ),
+)
+
+
+def audit_everything() -> AuditReport:
+    """Every invariant of the projection and of the ingress (see `projection.audit.audit`)."""
+    return audit((*INVARIANTS, *INGRESS_INVARIANTS))

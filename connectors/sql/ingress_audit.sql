@@ -1,0 +1,28 @@
+-- What the audit reads in the ingress' tables; the form of the answers is that of projection/sql/audit.sql.
+
+-- name: audit_receipt_body
+-- Rehashes every body of the page inside the server.
+SELECT COUNT(*) OVER (), r.Id, r.BodySha256
+FROM `_System_ConnectorReceipt` r
+WHERE r.Id > %(after)s AND r.Id <= %(last)s AND CAST(SHA2(r.Body, 256) AS BINARY) <> CAST(r.BodySha256 AS BINARY)
+ORDER BY r.Id LIMIT %(limit)s
+
+-- name: audit_receipt_routed
+SELECT COUNT(*) OVER (), r.Id,
+  CASE WHEN r.State <> 'routed' THEN CONCAT('it is ', r.State, ' and has a RoutedAt')
+       WHEN r.RoutedAt IS NULL THEN 'it is routed without RoutedAt'
+       ELSE 'it is routed without its counts' END
+FROM `_System_ConnectorReceipt` r
+WHERE r.Id > %(after)s AND r.Id <= %(last)s
+  AND ((r.State = 'routed' AND (r.RoutedAt IS NULL OR r.ItemCount IS NULL OR r.EventCount IS NULL OR r.DuplicateCount IS NULL
+                                OR r.ConflictCount IS NULL OR r.RejectedCount IS NULL))
+    OR (r.State IN ('pending', 'quarantined', 'conflict') AND r.RoutedAt IS NOT NULL))
+ORDER BY r.Id LIMIT %(limit)s
+
+-- name: audit_next_ordinal
+-- One row for each namespace that has events; loose scan of ix_event_ordinal.
+SELECT COUNT(*) OVER (), u.Namespace, COALESCE(n.NextEnqueueOrdinal, 0), u.Greatest
+FROM (SELECT Namespace, MAX(EnqueueOrdinal) AS Greatest FROM `_System_ConnectorEvent` GROUP BY Namespace) u
+LEFT JOIN `_System_ConnectorNamespace` n ON n.Name = u.Namespace
+WHERE COALESCE(n.NextEnqueueOrdinal, 0) <= u.Greatest
+ORDER BY u.Namespace LIMIT %(limit)s
