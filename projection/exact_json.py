@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from decimal import Decimal, DecimalException
+from decimal import Context, Decimal, DecimalException
 from json.decoder import scanstring  # type: ignore[attr-defined]  # documented in json/decoder.py, absent from typeshed
-from json.encoder import encode_basestring  # type: ignore[attr-defined]  # as above
+from json.encoder import encode_basestring
 from typing import Any, Final, NoReturn, Self
 
 MAX_DEPTH_HINT: Final = "nested too deeply"
@@ -46,8 +46,8 @@ class ExactNumber(Decimal):
     def __str__(self) -> str:
         return self.literal
 
-    def __format__(self, spec: str, /) -> str:
-        return format(Decimal(self), spec) if spec else self.literal
+    def __format__(self, spec: str, context: Context | None = None, /) -> str:
+        return super().__format__(spec, context) if spec else self.literal
 
     def __reduce__(self) -> tuple[type[Self], tuple[str]]:
         return type(self), (self.literal,)

@@ -1,0 +1,58 @@
+"""Flow `record_table`: folds the inputs of a source into one live, browsable record (`connectors.models.Record`).
+
+Atomic: what it writes commits together with the end of the work item, so each fact is folded exactly once. `record_fold` says what
+a fact does; the record is known by (namespace, pack name, event kind, source type, source id), so it outlives pack upgrades and new
+versions of its route, and two routes with one event kind feed the same record.
+"""
+
+from __future__ import annotations
+
+from connectors import installed_packs
+from connectors.pack import Change, Pack
+from connectors.record_fold import RecordState, UnfoldableChange, fold
+from connectors.record_store import RecordIdentity, lock_records, write_records
+from projection.exact_json import NotJson
+from projection.facts import Input
+from projection.flows import Generation, flow
+
+Facts = list[tuple[Input, Change]]
+
+
+@flow("record_table", atomic=True, batch=True)
+def record_table(generations: list[Generation]) -> None:
+    """Fold all generations: three statements (five when a record is new), however many there are.
+
+    Raises UnfoldableChange, naming the generation, for a payload that is not JSON or a change that no record can hold (NaN).
+    """
+    facts: dict[RecordIdentity, Facts] = {}
+    for generation in generations:
+        facts.setdefault(record_of(generation), []).extend(_facts_of(generation))
+    locked = lock_records(facts)
+    write_records([(locked[one], _folded(locked[one].state, one, known)) for one, known in facts.items()])
+
+
+def record_of(generation: Generation) -> RecordIdentity:
+    """The record that a generation is about."""
+    route, source = generation.route, generation.source
+    return RecordIdentity(generation.namespace, route.pack_name, route.event_kind, source.type, source.id)
+
+
+def _facts_of(generation: Generation) -> Facts:
+    pack = installed_packs.of(generation.route.pack_id)
+    return [(each, _change(pack, each)) for each in generation.inputs]
+
+
+def _change(pack: Pack, fact: Input) -> Change:
+    try:
+        return pack.change(fact.kind, fact.data)
+    except NotJson as error:
+        raise UnfoldableChange(f"event {fact.event_id} of {fact.source.type}:{fact.source.id}: {error}") from None
+
+
+def _folded(state: RecordState, identity: RecordIdentity, facts: Facts) -> RecordState:
+    for fact, change in facts:
+        try:
+            state = fold(state, fact.ordinal, change, identity.source_id)
+        except UnfoldableChange as error:
+            raise UnfoldableChange(f"event {fact.event_id} of {identity.source_type}:{identity.source_id}: {error}") from None
+    return state

@@ -1,0 +1,41 @@
+"""Values read from the database and kept for a stated time, per process."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Hashable
+from typing import Final, Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+KEPT_SECONDS: Final = 5.0
+"""The age that the design allows: a changed secret, URL or setting counts everywhere after 5 s."""
+
+
+class TimedCache(Generic[K, V]):
+    """`cache(key)` is `load(key)`, at most `seconds` old. Threads may load the same key twice; an error of `load` is never kept."""
+
+    def __init__(
+        self, load: Callable[[K], V], *, seconds: float = KEPT_SECONDS, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._load, self._seconds, self._clock = load, seconds, clock
+        self._kept: dict[K, tuple[float, V]] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, key: K) -> V:
+        started = self._clock()
+        with self._lock:
+            kept = self._kept.get(key)
+        if kept is not None and started - kept[0] < self._seconds:
+            return kept[1]
+        value = self._load(key)
+        with self._lock:
+            self._kept[key] = (started, value)
+        return value
+
+    def forget(self) -> None:
+        """Read everything anew (tests; after a change in this process)."""
+        with self._lock:
+            self._kept.clear()
