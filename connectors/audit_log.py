@@ -1,0 +1,43 @@
+"""The append-only record of who did what to what, when and why."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+from collections.abc import Mapping
+from typing import Any, Final
+
+from connectors.models import AuditEntry
+from projection import clock
+from projection.retry_policy import storable
+
+ACTOR_CHARACTERS: Final = 150
+TARGET_CHARACTERS: Final = 255
+
+
+def record(  # noqa: PLR0917  # the contract between rooms
+    actor: str, action: str, target: str, reason: str = "", count: int = 1, detail: Mapping[str, Any] | None = None
+) -> AuditEntry:
+    """Append one entry, in the caller's transaction if there is one, so that an undone change leaves none.
+
+    `action` is `<what>.<verb>`, e.g. `endpoint.rotate`; `count` is how many things it changed; `detail` must be JSON values and
+    never hold a secret.
+    """
+    return AuditEntry.objects.create(
+        at=clock.now(),
+        actor=storable(actor)[:ACTOR_CHARACTERS],
+        action=action,
+        target=storable(target)[:TARGET_CHARACTERS],
+        reason=storable(reason),
+        count=count,
+        detail=json.dumps(dict(detail or {}), sort_keys=True),
+    )
+
+
+def cli_actor() -> str:
+    """The actor of a command: `cli:<user of the operating system>`, or its number where it has no name."""
+    try:
+        return f"cli:{getpass.getuser()}"
+    except (KeyError, OSError):  # a container's numeric user: no name in its password file
+        return f"cli:{os.getuid()}"
