@@ -150,7 +150,7 @@ def _walk(
         after = last
 
 
-def _query(sql: str, parameters: dict[str, object]) -> Sequence[tuple[Any, ...]]:
+def _query(sql: str, parameters: dict[str, int]) -> Sequence[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         cursor.execute(sql, parameters)
         return list(cursor.fetchall())

@@ -1,0 +1,223 @@
+"""Why is this not running? One sentence for a work item or a lane, from a fixed number of reads and one pure decision."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from projection import flows
+from projection.activation import is_activated
+from projection.cli import iso
+from projection.clock import from_db
+from projection.facts import flow_name
+from projection.models import Worker, WorkItem
+from projection.sending import fetch
+from projection.states import TERMINAL, State
+
+ALIVE_SECONDS: Final = 30
+"""A worker that wrote no heartbeat for so long counts as gone (it writes one every few seconds)."""
+ERROR_CHARACTERS: Final = 200
+"""How much of an error a sentence quotes; the failure itself keeps it whole."""
+CLAIM_WORKER: Final = "worker"
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """`code` is for programs, `sentence` for people; what the item waits for, and until when, where that is known."""
+
+    code: str
+    sentence: str
+    blocking_work_id: str | None = None
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """An item that another one waits for."""
+
+    work_id: str
+    state: str
+    run_after: datetime
+    lease_expires_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Everything outside the item that decides whether it may run."""
+
+    now: datetime
+    activated: bool = True
+    paused: tuple[str, datetime] | None = None
+    """What is paused (`namespace default`) and since when."""
+    hold: tuple[str, datetime, str] | None = None
+    """By whom, since when and why its lane is held."""
+    neighbours: Mapping[str, Neighbour] = field(default_factory=dict)
+    """By role: `active` generation of its projection, `holder` of its lane, first due item `ahead` of it."""
+    workers: int = 1
+    flow_missing: bool = False
+    """Known for certain: no live worker has the item's flow."""
+
+
+def why(item: WorkItem) -> Why:
+    """Why `item` is not running now, or what it is doing, or how it ended. At most four queries, whatever the size of its lane."""
+    return explain(item, _surroundings(item))
+
+
+def why_lane(lane_key: str) -> Why:
+    """Why nothing of a lane is running: the reason of the item whose turn it is, which `blocking_work_id` names."""
+    heads = fetch("read_lane_heads", lane_key=lane_key)
+    head = WorkItem.objects.filter(id=heads[0][1]).first() if heads else None
+    if head is None:
+        return Why("idle", "Nothing waits in this lane.")
+    reason = why(head)
+    return replace(reason, blocking_work_id=reason.blocking_work_id or head.work_id)
+
+
+def explain(item: WorkItem, around: Surroundings) -> Why:
+    """The pure decision. What lasts until somebody acts comes before what time alone ends."""
+    if item.state in TERMINAL:
+        return _ended(item)
+    if item.state == State.PROCESSING:
+        return _processing(item, around.now)
+    return (
+        _stopped(item, around)
+        or _behind(item, around)
+        or _waiting(item, around.now)
+        or _unattended(item, around)
+        or Why("due", f"Due since {iso(item.run_after)}: the next claim takes it.", until=item.run_after)
+    )
+
+
+def _ended(item: WorkItem) -> Why:
+    at = iso(item.terminal_at)
+    because = f": {_quote(item.last_error)}" if item.last_error and item.state != State.PROCESSED else "."
+    if item.discarded_at is not None:
+        return Why("discarded", f"Dead since {at}, discarded by {item.discarded_by} at {iso(item.discarded_at)}{because}")
+    if item.state == State.DEAD:
+        return Why("dead", f"Dead since {at} after {item.attempts} attempt(s){because}")
+    return Why(item.state, f"{str(item.state).capitalize()} at {at}{because}")
+
+
+def _processing(item: WorkItem, now: datetime) -> Why:
+    lease = item.lease_expires_at
+    if lease is not None and lease <= now:
+        sentence = f"The lease of {item.lease_owner} ran out at {iso(lease)}: the next rescue gives it to another worker."
+        return Why("lease_expired", sentence, until=lease)
+    sentence = f"Processing since {iso(item.claimed_at)} by {item.lease_owner}, attempt {item.attempts}, lease until {iso(lease)}."
+    return Why("processing", sentence, until=lease)
+
+
+def _stopped(item: WorkItem, around: Surroundings) -> Why | None:
+    """What an operator must end."""
+    if item.projection_key is not None and not around.activated:
+        return Why("not_activated", "The projection protocol is not activated: run `activate_projection`.")
+    if around.paused is not None:
+        what, since = around.paused
+        return Why("paused", f"The {what} is paused since {iso(since)}.")
+    if around.hold is not None:
+        actor, since, reason = around.hold
+        return Why("held", f"Its lane is held by {actor} since {iso(since)}: {_quote(reason)}")
+    return None
+
+
+def _behind(item: WorkItem, around: Surroundings) -> Why | None:
+    """What comes before it: the active generation of its projection, or its lane."""
+    active = around.neighbours.get("active")
+    if item.projection_key is not None and item.projection_active_key is None:
+        if active is None:
+            return Why("handoff_lost", "It is a queued successor, but no generation is active: run `repair`.")
+        return Why("queued", f"Queued behind generation {active.work_id}, {_doing(active)}.", active.work_id, _until(active))
+    holder = around.neighbours.get("holder")
+    if holder is not None:
+        return Why("blocked", f"Blocked by {holder.work_id}, {_doing(holder)}.", holder.work_id, _until(holder))
+    ahead = around.neighbours.get("ahead")
+    if ahead is not None:
+        return Why("blocked", f"Blocked by {ahead.work_id}, which is due and ahead of it in its lane.", ahead.work_id)
+    if item.state == State.BLOCKED:
+        return Why("stranded", "It is blocked, but nothing due is ahead of it in its lane: run `audit`, then `repair`.")
+    return None
+
+
+def _waiting(item: WorkItem, now: datetime) -> Why | None:
+    """What time alone ends."""
+    if item.run_after <= now:
+        return None
+    at = iso(item.run_after)
+    if item.state == State.RETRY:
+        because = f": {_quote(item.last_error)}" if item.last_error else "."
+        return Why("retry", f"Waiting to retry until {at} after {item.attempts} attempt(s){because}", until=item.run_after)
+    return Why("settling", f"Settling until {at}.", until=item.run_after)
+
+
+def _unattended(item: WorkItem, around: Surroundings) -> Why | None:
+    if around.workers == 0:
+        return Why("no_worker", "No worker is running: start `script/server`, or `run_worker`.")
+    if around.flow_missing:
+        flow = flow_name(item.companion_pack, item.companion_flow)
+        return Why("no_flow", f"No live worker has the flow {flow}: add its app to HEADRACE_APPS and restart the workers.")
+    return None
+
+
+def _doing(neighbour: Neighbour) -> str:
+    if neighbour.state == State.PROCESSING:
+        return f"which is processing with a lease until {iso(neighbour.lease_expires_at)}"
+    if neighbour.state == State.RETRY:
+        return f"which waits to retry until {iso(neighbour.run_after)}"
+    return f"which is {neighbour.state}"
+
+
+def _until(neighbour: Neighbour) -> datetime | None:
+    return neighbour.lease_expires_at if neighbour.state == State.PROCESSING else neighbour.run_after
+
+
+def _quote(text: str | None) -> str:
+    """The first line of a foreign text, cut to a length that a sentence can bear."""
+    line = (text or "no reason given").strip().partition("\n")[0]
+    return line if len(line) <= ERROR_CHARACTERS else f"{line[:ERROR_CHARACTERS]}…"
+
+
+def _surroundings(item: WorkItem) -> Surroundings:
+    """Reads what surrounds a nonterminal item. An ended or running one needs no more than the clock."""
+    ((now, namespace_paused, pack, pack_paused, route, route_paused, held_by, held_at, reason),) = fetch(
+        "read_why_scope", id=item.id
+    ) or [(None,) * 9]
+    if now is None:
+        raise WorkItem.DoesNotExist(f"work item {item.work_id} is not retained any more")
+    around = Surroundings(from_db(now))
+    if item.state in TERMINAL or item.state == State.PROCESSING:
+        return around
+    pauses = [(f"namespace {item.namespace}", namespace_paused), (f"pack {pack}", pack_paused), (f"route {route}", route_paused)]
+    hashes = _live_flow_hashes(around.now)
+    return replace(
+        around,
+        activated=is_activated(),
+        paused=next(((what, from_db(since)) for what, since in pauses if since is not None), None),
+        hold=(held_by, from_db(held_at), reason) if held_at is not None else None,
+        neighbours=_neighbours(item),
+        workers=len(hashes),
+        flow_missing=_is_missing(item, hashes),
+    )
+
+
+def _neighbours(item: WorkItem) -> dict[str, Neighbour]:
+    rows: list[tuple[Any, ...]] = fetch(
+        "read_why_neighbours",
+        id=item.id,
+        projection_key=item.projection_key,
+        lane_key=item.lane_key,
+        lane_position=item.lane_position,
+    )
+    return {role: Neighbour(work_id, state, from_db(run_after), from_db(lease)) for role, work_id, state, run_after, lease in rows}
+
+
+def _live_flow_hashes(now: datetime) -> list[str]:
+    alive = Worker.objects.filter(kind=CLAIM_WORKER, seen_at__gte=now - timedelta(seconds=ALIVE_SECONDS))
+    return list(alive.values_list("flows_hash", flat=True))
+
+
+def _is_missing(item: WorkItem, live_hashes: list[str]) -> bool:
+    """Certain only where every live worker has the flows of this very process; other sets of flows are known by their hash alone."""
+    known_here = flows.find(flow_name(item.companion_pack, item.companion_flow)) is not None
+    return not known_here and set(live_hashes) == {flows.flows_hash()}
