@@ -1,0 +1,149 @@
+"""Any sender of JSON, described by settings: how it signs, and where in its bodies ids, kinds, lanes and times are.
+
+signature = { kind = "hmac", header = "X-Signature", encoding = "hex", prefix = "sha256=" }   # or kind = "token", kind = "none"
+items = "events"                    # plain path of an array of events; without it the body is one event
+delivery_id = "id"                  # JMESPath, like all below; also over headers."x-name" and, for items, body.member
+kind = "type"
+source_type = "'order'"
+source_id = "order.id"
+lane = "join(':', ['order', to_string(order.id)])"
+time = "created_at"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from connectors.expressions import BODY, HEADERS, Expression
+from connectors.identity_texts import identity_text, provider_time
+from connectors.pack import (
+    Inbound,
+    IngressRequest,
+    Item,
+    Pack,
+    SignatureScheme,
+    Unreadable,
+    hmac_sha256,
+    json_items,
+    token,
+    unsigned,
+)
+from projection import exact_json
+
+DEFAULT_SIGNATURE: Final = {"kind": "hmac", "header": "X-Signature"}
+DEFAULTS: Final = {"kind": "type || 'event'", "source_id": "id"}
+EXPRESSIONS: Final = ("delivery_id", "kind", "source_type", "source_id", "lane", "time")
+SIGNATURE_MEMBERS: Final = {
+    "hmac": {"header", "encoding", "prefix"},
+    "token": {"header", "prefix"},
+    "none": set[str](),
+}
+
+
+class Generic(Pack):
+    """By default the record is `id`, its type what stands before the first dot of the kind, and its lane both together."""
+
+    name = "generic"
+    version = "1"
+    signature = hmac_sha256(header=DEFAULT_SIGNATURE["header"])
+
+    def __init__(self, settings: Mapping[str, Any] | None = None) -> None:
+        super().__init__(settings)
+        unknown = set(self.settings) - {*EXPRESSIONS, "signature", "items"}
+        if unknown:
+            raise ValueError(f"generic has no setting {sorted(unknown)[0]!r}; it has signature, items, {', '.join(EXPRESSIONS)}")
+        self._scheme = _scheme(self.settings.get("signature", DEFAULT_SIGNATURE))
+        self._path = Expression.of("items", self.settings["items"]).path() if "items" in self.settings else None
+        chosen = {**DEFAULTS, **{name: self.settings[name] for name in EXPRESSIONS if name in self.settings}}
+        self._expressions = {name: Expression.of(name, text) for name, text in chosen.items()}
+        self._check_item_identity()
+        self._check_no_credential()
+
+    def _check_item_identity(self) -> None:
+        identity = self._expressions.get("delivery_id")
+        if self._path is not None and identity is not None and identity.roots() <= {HEADERS, BODY}:
+            raise ValueError("delivery_id must lie in the item: a header or the body gives all items of a request the same id")
+
+    def _check_no_credential(self) -> None:
+        secret = set(self._scheme.headers) if self._scheme.name == "token" else set()
+        for expression in self._expressions.values():
+            if expression.header_names() & {name.lower() for name in secret}:
+                raise ValueError(
+                    f"{expression.setting} reads the header that carries the token, which is never stored; use another"
+                )
+
+    def scheme(self) -> SignatureScheme:
+        return self._scheme
+
+    def stored_headers(self) -> tuple[str, ...]:
+        named = set().union(*(expression.header_names() for expression in self._expressions.values()))
+        return (*super().stored_headers(), *sorted(named - {"content-type", "user-agent"}))
+
+    def delivery_id(self, request: IngressRequest) -> str | None:
+        """The one event's id; a request with items has none of its own. Raises NotJson or Unreadable like `read`."""
+        expression = self._expressions.get("delivery_id")
+        if expression is None or self._path is not None:
+            return None
+        body = None if expression.roots() <= {HEADERS} else exact_json.parse(exact_json.decode(request.body))
+        return identity_text(expression.find(body, request.headers))
+
+    def split(self, body: bytes) -> Sequence[Item]:
+        if self._path is None:
+            text = exact_json.decode(body)
+            return [Item(text.strip(" \t\r\n"), exact_json.parse(text))]
+        envelope = exact_json.parse(exact_json.decode(body)) if self._needs_body() else None
+        return [Item(item.text, item.value, item.index, envelope=envelope) for item in self._items(body, self._path)]
+
+    def _items(self, body: bytes, path: tuple[str | int, ...]) -> Sequence[Item]:
+        if path:
+            return json_items(body, *path)
+        if not exact_json.decode(body).lstrip(" \t\r\n").startswith("["):
+            raise Unreadable("the body is no array of items")
+        return json_items(body)
+
+    def _needs_body(self) -> bool:
+        return any(BODY in expression.roots() for expression in self._expressions.values())
+
+    def read(self, item: Item) -> Inbound:
+        kind = self._text("kind", item)
+        if kind is None:
+            raise Unreadable(f"the item names no kind at {self._expressions['kind'].text}")
+        source_id = self._text("source_id", item)
+        if source_id is None:
+            raise Unreadable(f"the item names no record at {self._expressions['source_id'].text}")
+        source_type = self._text("source_type", item) or kind.partition(".")[0]
+        lane = self._text("lane", item) if "lane" in self._expressions else f"{source_type}:{source_id}"
+        return Inbound(
+            kind, (source_type, source_id), lane, self._text("delivery_id", item), provider_time(self._find("time", item))
+        )
+
+    def _find(self, name: str, item: Item) -> Any:
+        expression = self._expressions.get(name)
+        return expression.find(item.value, item.headers, item.envelope) if expression else None
+
+    def _text(self, name: str, item: Item) -> str | None:
+        return identity_text(self._find(name, item))
+
+
+def _scheme(settings: Any) -> SignatureScheme:
+    """The scheme that `signature` describes. Raises ValueError naming the member that is wrong."""
+    if not isinstance(settings, Mapping):
+        raise ValueError('signature must be a table, such as { kind = "hmac", header = "X-Signature" }')  # noqa: TRY004  # the contract is ValueError
+    kind = settings.get("kind")
+    if not isinstance(kind, str) or kind not in SIGNATURE_MEMBERS:
+        raise ValueError(f"signature.kind must be hmac, token or none, not {kind!r}")
+    members = {name: value for name, value in settings.items() if name != "kind"}
+    for name, value in members.items():
+        if name not in SIGNATURE_MEMBERS[kind]:
+            raise ValueError(f"signature.{name} does not go with kind {kind!r}")
+        if not isinstance(value, str):
+            raise ValueError(f"signature.{name} must be a text")  # noqa: TRY004  # the contract is ValueError
+    if kind == "none":
+        return unsigned()
+    if "header" not in members:
+        raise ValueError("signature.header is missing: name the header that carries the signature or token")
+    try:
+        return hmac_sha256(**members) if kind == "hmac" else token(**members)
+    except ValueError as error:
+        raise ValueError(f"signature.{error}") from None

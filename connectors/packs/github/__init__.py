@@ -1,0 +1,163 @@
+"""GitHub: webhooks of repositories, organizations and apps, as JSON or as a form whose `payload` field is the JSON.
+
+GitHub never retries by itself: a refused delivery is gone until somebody asks for its redelivery, and a redelivery keeps its
+GUID, so it counts as a duplicate here; run it again by a replay. Source: docs.github.com, webhooks documentation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import parse_qsl
+
+from connectors.identity_texts import identity_text, inside, members, provider_time, required
+from connectors.pack import Change, Inbound, IngressRequest, Item, Pack, Unreadable, hmac_sha256, json_items
+
+OBJECT_MEMBER: Final = {
+    "issues": ("issue", "issue"),
+    "issue_comment": ("issue_comment", "comment"),
+    "commit_comment": ("commit_comment", "comment"),
+    "discussion_comment": ("discussion_comment", "comment"),
+    "pull_request_review": ("pull_request_review", "review"),
+    "pull_request_review_comment": ("pull_request_review_comment", "comment"),
+    "pull_request_review_thread": ("pull_request_review_thread", "thread"),
+    "installation_repositories": ("installation", "installation"),
+    "installation_target": ("account", "account"),
+    "github_app_authorization": ("github_app_authorization", "sender"),
+    "dependabot_alert": ("dependabot_alert", "alert"),
+    "code_scanning_alert": ("code_scanning_alert", "alert"),
+    "secret_scanning_alert": ("secret_scanning_alert", "alert"),
+    "secret_scanning_alert_location": ("secret_scanning_alert", "alert"),
+    "repository_vulnerability_alert": ("repository_vulnerability_alert", "alert"),
+    "branch_protection_rule": ("branch_protection_rule", "rule"),
+    "deploy_key": ("deploy_key", "key"),
+    "fork": ("fork", "forkee"),
+    "page_build": ("page_build", "build"),
+    "registry_package": ("package", "registry_package"),
+    "membership": ("team", "team"),
+    "team_add": ("team", "team"),
+    "org_block": ("org_block", "blocked_user"),
+}
+"""Event → (type of the record, member that holds it), where the member is not named like the event."""
+
+OBJECT_IDS: Final = ("id", "number", "ghsa_id", "node_id", "head_ref", "head_sha", "url")
+"""Members that identify an object, best first: alerts have only a number within their repository, advisories a GHSA id."""
+
+SCOPES: Final = ("repository", "organization", "installation")
+OBJECT_TIMES: Final = ("updated_at", "submitted_at", "completed_at", "published_at", "created_at", "starred_at")
+LIFECYCLE: Final = {"created": "created", "opened": "created", "deleted": "deleted", "destroyed": "deleted", "restored": "restored"}
+
+
+class GitHub(Pack):
+    """Kind is the event and its action, `pull_request.opened`; order is kept per repository and object."""
+
+    name = "github"
+    version = "1"
+    signature = hmac_sha256(header="X-Hub-Signature-256", encoding="hex", prefix="sha256=", name="github-hmac-sha256")
+    max_body_bytes = 25 * 1024 * 1024
+    kept_headers = (
+        "x-github-delivery",
+        "x-github-event",
+        "x-github-hook-id",
+        "x-github-hook-installation-target-id",
+        "x-github-hook-installation-target-type",
+    )
+    provider_retries = False
+
+    def delivery_id(self, request: IngressRequest) -> str | None:
+        return request.headers.get("x-github-delivery")
+
+    def split(self, body: bytes) -> Sequence[Item]:
+        return json_items(_form_payload(body) if body.startswith(b"payload=") else body)
+
+    def read(self, item: Item) -> Inbound:
+        payload = members(item)
+        event = item.headers.get("x-github-event")
+        if not event:
+            raise Unreadable("the header X-GitHub-Event is missing")
+        action = payload.get("action")
+        found_type, found_id, lane_id = _record(event, payload)
+        return Inbound(
+            kind=f"{event}.{action}" if isinstance(action, str) and action else event,
+            source=(found_type, found_id),
+            lane=":".join([*_scope(payload), found_type, lane_id]),
+            delivery_id=item.headers.get("x-github-delivery"),
+            time=_time(event, payload),
+        )
+
+    def change(self, kind: str, payload: Any, source_id: str = "") -> Change:  # noqa: ARG002  # one payload, one record
+        event, _, action = kind.partition(".")
+        found = _object(event, payload)
+        return Change(properties=payload if found is None else found, lifecycle=LIFECYCLE.get(action, ""))
+
+
+def _form_payload(body: bytes) -> bytes:
+    """The JSON text of a form-encoded delivery, exactly as GitHub wrote it. Raises Unreadable."""
+    try:
+        fields = parse_qsl(body.decode("ascii"), keep_blank_values=True, strict_parsing=True, encoding="utf-8", errors="strict")
+    except (UnicodeDecodeError, ValueError) as error:
+        raise Unreadable(f"the body is not a readable form: {error}") from None
+    return dict(fields)["payload"].encode("utf-8")
+
+
+def _object(event: str, payload: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    found = payload.get(OBJECT_MEMBER.get(event, (event, event))[1])
+    return found if isinstance(found, Mapping) else None
+
+
+def _object_id(found: Mapping[str, Any]) -> str | None:
+    return next((text for name in OBJECT_IDS if (text := identity_text(found.get(name))) is not None), None)
+
+
+def _record(event: str, payload: Mapping[str, Any]) -> tuple[str, str, str]:
+    """(type, id, id within the lane) of the record that the event is about."""
+    if event == "push":
+        # Each push is a fact of its own; the pushes of one ref keep their order.
+        ref = required(payload, "ref")
+        return "push", f"{ref}@{required(payload, 'after')}", ref
+    if event in ("create", "delete"):
+        ref = required(payload, "ref")
+        return required(payload, "ref_type"), ref, ref
+    if event in ("ping", "meta"):
+        hook = required(payload, "hook_id")
+        return "hook", hook, hook
+    if event in ("star", "watch"):
+        both = f"{_part_id(payload, 'repository')}/{_part_id(payload, 'sender')}"
+        return "star", both, both
+    return _named_object(event, payload)
+
+
+def _named_object(event: str, payload: Mapping[str, Any]) -> tuple[str, str, str]:
+    found_type = OBJECT_MEMBER.get(event, (event, event))[0]
+    found = _object(event, payload)
+    object_id = _object_id(found) if found is not None else identity_text(payload.get("id"))
+    if object_id is not None:
+        return found_type, object_id, object_id
+    for scope in (*SCOPES, "sender"):  # about nothing smaller than its repository: repository_dispatch, public, gollum …
+        scope_id = identity_text(inside(payload, scope, "id"))
+        if scope_id is not None:
+            return scope, scope_id, scope_id
+    raise Unreadable(f"the {event} event names no {found_type}, repository, organization, installation or sender")
+
+
+def _part_id(payload: Mapping[str, Any], name: str) -> str:
+    text = identity_text(inside(payload, name, "id"))
+    if text is None:
+        raise Unreadable(f"{name}.id is missing")
+    return text
+
+
+def _scope(payload: Mapping[str, Any]) -> list[str]:
+    """Id of the repository, else of the organization, else of the installation; nothing for events of a user or of GitHub."""
+    ids = (identity_text(inside(payload, name, "id")) for name in SCOPES)
+    return [scope_id for scope_id in ids if scope_id is not None][:1]
+
+
+def _time(event: str, payload: Mapping[str, Any]) -> Any:
+    if event == "push":
+        return provider_time(inside(payload, "head_commit", "timestamp")) or provider_time(
+            inside(payload, "repository", "pushed_at")
+        )
+    found = _object(event, payload)
+    times = (provider_time(part.get(name)) for part in (found or {}, payload) for name in OBJECT_TIMES)
+    return next((moment for moment in times if moment is not None), None)

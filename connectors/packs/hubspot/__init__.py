@@ -1,0 +1,152 @@
+"""HubSpot: webhooks of an app (arrays of events) and the "send a webhook" action of workflows (one CRM object).
+
+Sources: developers.hubspot.com, webhooks API guide and "Validating requests"; workflow webhooks reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from connectors.identity_texts import identity_text, inside, members, provider_time, required
+from connectors.pack import Change, Inbound, Item, Pack, Unreadable, json_items
+from connectors.signatures import hubspot
+
+OBJECT_TYPES: Final = {"0-1": "contact", "0-2": "company", "0-3": "deal", "0-5": "ticket"}
+"""Names of the standard objects; an object of another `objectTypeId` is its own type."""
+
+IDENTITY: Final = ("portalId", "subscriptionId", "subscriptionType", "objectId", "eventId", "occurredAt", "propertyName")
+"""What makes one event: eventId alone is documented as not unique, and attemptNumber grows with each retry."""
+
+EXTRA_IDENTITY: Final = (
+    "fromObjectId",
+    "toObjectId",
+    "associationType",
+    "associationTypeId",
+    "associationRemoved",
+    "messageId",
+    "primaryObjectId",
+    "newObjectId",
+)
+"""Members that tell apart association, conversation and merge events that agree in everything above."""
+
+LIFECYCLE: Final = {"creation": "created", "deletion": "deleted", "privacyDeletion": "deleted", "restore": "restored"}
+
+
+class HubSpot(Pack):
+    """One app posts the events of all its accounts to one URL: the account (`portalId`) is part of every lane.
+
+    A batch has no id, and a retried batch may be composed differently, so identity is per event.
+    """
+
+    name = "hubspot"
+    version = "1"
+    signature = hubspot()
+    kept_headers = ("x-hubspot-correlation-id", "x-hubspot-request-timestamp", "x-hubspot-signature-version")
+
+    def split(self, body: bytes) -> Sequence[Item]:
+        return json_items(body)
+
+    def read(self, item: Item) -> Inbound | Sequence[Inbound]:
+        event = members(item)
+        kind = _kind(event)
+        if kind is None:
+            return _read_workflow_object(event)
+        if _suffix(kind) == "merge":
+            return list(_read_merge(event, kind))
+        name = "fromObjectId" if _suffix(kind) == "associationChange" else "objectId"
+        return _inbound(event, kind, required(event, name), _delivery_id(event, kind))
+
+    def change(self, kind: str, payload: Any, source_id: str = "") -> Change:
+        if kind.startswith("workflow."):
+            return _workflow_change(payload)
+        suffix = _suffix(kind)
+        if suffix == "propertyChange":
+            return Change(properties={payload["propertyName"]: payload.get("propertyValue")})
+        if suffix == "merge":
+            return _merge_change(payload, source_id)
+        return Change(lifecycle=LIFECYCLE.get(suffix, ""))
+
+
+def _kind(event: Mapping[str, Any]) -> str | None:
+    """`contact.propertyChange`; older documentation calls the member eventType. None: not an event of the webhooks API."""
+    return identity_text(event.get("subscriptionType")) or identity_text(event.get("eventType"))
+
+
+def _suffix(kind: str) -> str:
+    return kind.rpartition(".")[2]
+
+
+def _object_type(event: Mapping[str, Any], kind: str) -> str:
+    """Type of the record: the kind's prefix, for the generic `object.*` kinds what objectTypeId says."""
+    prefix = kind.partition(".")[0]
+    if prefix != "object":
+        return prefix
+    type_id = required(event, "objectTypeId", "fromObjectTypeId")
+    return OBJECT_TYPES.get(type_id, type_id)
+
+
+def _inbound(event: Mapping[str, Any], kind: str, object_id: str, delivery_id: str) -> Inbound:
+    object_type = _object_type(event, kind)
+    lane = f"{required(event, 'portalId')}:{object_type}:{object_id}"
+    return Inbound(kind, (object_type, object_id), lane, delivery_id, provider_time(event.get("occurredAt")))
+
+
+def _delivery_id(event: Mapping[str, Any], kind: str) -> str:
+    values = {**event, "subscriptionType": kind}
+    parts = [_escaped(identity_text(values.get(name)) or "") for name in IDENTITY]
+    parts += [f"{name}={_escaped(text)}" for name in EXTRA_IDENTITY if (text := identity_text(event.get(name))) is not None]
+    return ":".join(parts)
+
+
+def _escaped(text: str) -> str:
+    """So that the separator inside a value cannot make two events look the same."""
+    return text.replace("%", "%25").replace(":", "%3A")
+
+
+def _merged_ids(event: Mapping[str, Any]) -> list[str]:
+    merged = event.get("mergedObjectIds")
+    return [text for one in (merged if isinstance(merged, list) else []) if (text := identity_text(one)) is not None]
+
+
+def _survivor(event: Mapping[str, Any]) -> str:
+    return required(event, "newObjectId", "primaryObjectId", "objectId")
+
+
+def _read_merge(event: Mapping[str, Any], kind: str) -> Iterator[Inbound]:
+    """One merge is news of every record in it: those merged away, and the one that remains."""
+    ids = [*_merged_ids(event), identity_text(event.get("primaryObjectId")), _survivor(event)]
+    delivery_id = _delivery_id(event, kind)
+    for object_id in dict.fromkeys(one for one in ids if one is not None):
+        yield _inbound(event, kind, object_id, f"{delivery_id}:{_escaped(object_id)}")
+
+
+def _merge_change(payload: Mapping[str, Any], source_id: str) -> Change:
+    survivor = _survivor(payload)
+    if source_id == survivor:
+        return Change(lifecycle="" if source_id == identity_text(payload.get("primaryObjectId")) else "created")
+    return Change(lifecycle="merged", merged_into=survivor)
+
+
+def _read_workflow_object(record: Mapping[str, Any]) -> Inbound:
+    """A workflow action posts the whole object, with no event id or time: each delivery is a fact of its own."""
+    object_type = (identity_text(record.get("objectType")) or ("contact" if "vid" in record else "")).lower()
+    if not object_type:
+        raise Unreadable("subscriptionType is missing, and the body is no workflow object either (objectType or vid)")
+    object_id = required(record, "objectId", "vid")
+    portal = required(record, "portalId", "portal-id")
+    properties = record.get("properties")
+    changed = inside(properties, "hs_lastmodifieddate", "value") or inside(properties, "lastmodifieddate", "value")
+    return Inbound(
+        kind=f"workflow.{object_type}",
+        source=(object_type, object_id),
+        lane=f"{portal}:{object_type}:{object_id}",
+        time=provider_time(changed),
+    )
+
+
+def _workflow_change(payload: Mapping[str, Any]) -> Change:
+    properties = payload.get("properties")
+    found = properties.items() if isinstance(properties, Mapping) else ()
+    values = {name: inside(entry, "value") for name, entry in found}
+    return Change(properties=values, lifecycle="deleted" if payload.get("isDeleted") is True else "")
