@@ -4,8 +4,16 @@
 import os
 import sys
 
+from django.core.exceptions import ImproperlyConfigured
+
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ops_ui.settings")
-    from django.core.management import execute_from_command_line
+    try:
+        # Imported first: Django would hide a bad setting behind "Unknown command".
+        import ops_ui.settings  # noqa: F401, I001
+        from django.core.management import execute_from_command_line
 
-    execute_from_command_line(sys.argv)
+        execute_from_command_line(sys.argv)
+    except ImproperlyConfigured as error:
+        sys.stderr.write(f"headrace: {error}\n")
+        sys.exit(2)

@@ -1,10 +1,13 @@
-"""Settings from the environment: prefix `HEADRACE_`, strict, each also as `…_FILE`.
+"""Settings from the environment: prefix `HEADRACE_`, strict, each also as `…_FILE` (the value is the text of that file).
 
-An unknown name or a malformed value stops the start with one sentence that names it and the way out.
+An unknown name or a malformed value stops the start with one sentence that names it and the way out. An empty value counts as unset.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
+import hashlib
 import importlib.util
 import ipaddress
 import os
@@ -12,23 +15,40 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
 PREFIX: Final = "HEADRACE_"
-ENGINES: Final = {"mysql": "django.db.backends.mysql", "mariadb": "django.db.backends.mysql", "tidb": "django_tidb"}
+CHECKOUT: Final = Path(__file__).resolve().parent.parent
+"""Relative paths in settings start here, wherever a command is called from."""
+SHORTEST_SECRET_KEY: Final = 32
+"""Characters. Shorter keys can be guessed from a signed cookie."""
+FERNET_KEY_BYTES: Final = 32
+HIGHEST_PORT: Final = 65_535
 
 
 class BadSetting(ImproperlyConfigured):
     """A HEADRACE_ setting is missing, unknown or malformed; the message names it and says what to do."""
 
 
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """Where the web server listens. Port 0 = any free one."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
 def _integer(minimum: int, maximum: int) -> Callable[[str], int]:
     def parse(raw: str) -> int:
-        if not raw.strip().isascii() or not raw.strip().isdigit() or not minimum <= int(raw) <= maximum:
+        text = raw.strip()
+        if not text.isascii() or not text.isdigit() or len(text) > len(str(maximum)) or not minimum <= int(text) <= maximum:
             raise ValueError(f"must be a whole number from {minimum} to {maximum}")
-        return int(raw)
+        return int(text)
 
     return parse
 
@@ -53,18 +73,64 @@ def _apps(raw: str) -> list[str]:
     return names
 
 
-def _networks(raw: str) -> list[str]:
-    """IP networks in CIDR form; a bare address is a network of one."""
-    for word in _words(raw):
-        try:
-            ipaddress.ip_network(word)
-        except ValueError as error:
-            raise ValueError(f"takes IP networks such as 10.0.0.0/8 or fd00::/8, and {error}") from None
-    return _words(raw)
-
-
 def _directory(raw: str) -> Path:
-    return Path(raw).expanduser().absolute()
+    return CHECKOUT / Path(raw).expanduser()
+
+
+def _secret_key(raw: str) -> str:
+    if len(raw) < SHORTEST_SECRET_KEY:
+        raise ValueError(f"must have at least {SHORTEST_SECRET_KEY} random characters")
+    return raw
+
+
+def _fernet_keys(raw: str) -> list[str]:
+    keys = _words(raw)
+    for place, key in enumerate(keys, start=1):
+        try:
+            length = len(base64.b64decode(key, altchars=b"-_", validate=True))
+        except (binascii.Error, ValueError):
+            length = 0
+        if length != FERNET_KEY_BYTES:
+            raise ValueError(f"has no Fernet key in place {place}; each is {FERNET_KEY_BYTES} random bytes in URL-safe base64")
+    return keys
+
+
+def _hosts(raw: str) -> list[str]:
+    hosts = _words(raw)
+    for host in hosts:
+        if "/" in host or "@" in host:
+            raise ValueError(f"must be host names only, without scheme or path, and {host!r} is none")
+    return hosts
+
+
+def _public_url(raw: str) -> str:
+    try:
+        parts = urlsplit(raw)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        usable = False
+    if not usable or parts.query or parts.fragment or parts.username is not None:
+        raise ValueError("must be scheme and host as the providers call it, such as https://hooks.example.com")
+    return raw.rstrip("/")
+
+
+def _networks(raw: str) -> list[str]:
+    networks = _words(raw)
+    for network in networks:
+        try:
+            ipaddress.ip_network(network)
+        except ValueError:
+            raise ValueError(f"must be networks such as 10.0.0.0/8 or 127.0.0.1/32, and {network!r} is none") from None
+    return networks
+
+
+def _bind(raw: str) -> Bind:
+    host, colon, port = raw.strip().rpartition(":")
+    if not port.isascii() or not port.isdigit() or int(port[:6]) > HIGHEST_PORT or (colon and not host):
+        raise ValueError(f"must be host:port or a port up to {HIGHEST_PORT}, such as 127.0.0.1:8000")
+    if ":" in host and not (host.startswith("[") and host.endswith("]")):
+        raise ValueError("must have an IPv6 host in brackets, such as [::1]:8000")
+    return Bind(host.strip("[]") or DEFAULT_BIND.host, int(port))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +141,13 @@ class Setting:
     default: Any = None
 
 
+DEFAULT_BIND: Final = Bind("127.0.0.1", 8000)
 SETTINGS: Final[dict[str, Setting]] = {
     "DATABASE_URL": Setting(str),
-    "SECRET_KEY": Setting(str),
-    "ENCRYPTION_KEYS": Setting(_words, []),
-    "ALLOWED_HOSTS": Setting(_words, ["localhost", "127.0.0.1", "[::1]"]),
-    "PUBLIC_URL": Setting(str, ""),
+    "SECRET_KEY": Setting(_secret_key),
+    "ENCRYPTION_KEYS": Setting(_fernet_keys, []),
+    "ALLOWED_HOSTS": Setting(_hosts, ["localhost", "127.0.0.1", "[::1]"]),
+    "PUBLIC_URL": Setting(_public_url, ""),
     "APPS": Setting(_apps, []),
     "MAX_BODY_BYTES": Setting(_integer(1024, 1024**3)),
     "LEASE_SECONDS": Setting(_integer(2, 86_400), 60),
@@ -90,6 +157,7 @@ SETTINGS: Final[dict[str, Setting]] = {
     "CONFIG_LOCKED": Setting(_boolean, False),
     "RETENTION_DAYS": Setting(_integer(1, 36_500), 30),
     "DEAD_RETENTION_DAYS": Setting(_integer(1, 36_500), 90),
+    "BIND": Setting(_bind, DEFAULT_BIND),
     "STATE_DIR": Setting(_directory),
     "DEBUG": Setting(_boolean, False),
 }
@@ -105,17 +173,24 @@ def read(environ: Mapping[str, str] | None = None) -> dict[str, Any]:
     return {name: _value(name, setting, environ) for name, setting in SETTINGS.items()}
 
 
+def is_set(name: str, environ: Mapping[str, str]) -> bool:
+    """Whether setting `name` (without prefix) has a value of its own, directly or by a file."""
+    return bool(environ.get(PREFIX + name) or environ.get(f"{PREFIX}{name}_FILE"))
+
+
 def _value(name: str, setting: Setting, environ: Mapping[str, str]) -> Any:
     variable, file_variable = PREFIX + name, f"{PREFIX}{name}_FILE"
-    raw = environ.get(variable)
-    if file_variable in environ:
-        if raw is not None:
+    raw, path = environ.get(variable), environ.get(file_variable)
+    if path:
+        if raw:
             raise BadSetting(f"{variable} and {file_variable} are both set; keep one of them.")
         try:
-            raw = Path(environ[file_variable]).read_text(encoding="utf-8").strip()
+            raw = (CHECKOUT / Path(path).expanduser()).read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
             raise BadSetting(f"{file_variable} names a file that cannot be read ({error}); fix the path or its rights.") from None
-    if raw is None or raw == "":
+        if not raw:
+            raise BadSetting(f"{file_variable} names {path}, which is empty; put the value there or unset {file_variable}.")
+    if not raw:
         return setting.default
     try:
         return setting.parse(raw)
@@ -123,53 +198,14 @@ def _value(name: str, setting: Setting, environ: Mapping[str, str]) -> Any:
         raise BadSetting(f"{variable} is malformed: it {error}.") from None
 
 
-def database(url: str) -> dict[str, Any]:
-    """Django's DATABASES entry for `mysql://user:password@host:port/name?socket=…&ssl=required|verify-full&ca=…`.
-
-    Raises BadSetting for any other kind of URL.
-    """
-    parts = urlsplit(url)
-    if parts.scheme not in ENGINES:
-        raise BadSetting(
-            f"HEADRACE_DATABASE_URL starts with {parts.scheme or '(nothing)'!r}: Headrace runs on MariaDB, MySQL and TiDB only; "
-            "use mysql://, mariadb:// or tidb://."
-        )
-    options = {name: values[-1] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
-    unknown = set(options) - {"socket", "ssl", "ca"}
-    if unknown:
-        raise BadSetting(f"HEADRACE_DATABASE_URL has an unknown option {sorted(unknown)[0]!r}; known are socket, ssl and ca.")
-    name = unquote(parts.path.lstrip("/"))
-    if not name:
-        raise BadSetting("HEADRACE_DATABASE_URL names no database; end it with /headrace, for example.")
-    try:
-        port = parts.port
-    except ValueError:
-        raise BadSetting("HEADRACE_DATABASE_URL has a port that is no number.") from None
-    return {
-        "ENGINE": ENGINES[parts.scheme],
-        "NAME": name,
-        "USER": unquote(parts.username or ""),
-        "PASSWORD": unquote(parts.password or ""),
-        "HOST": options.get("socket") or parts.hostname or "127.0.0.1",
-        "PORT": "" if options.get("socket") else str(port or (4000 if parts.scheme == "tidb" else 3306)),
-        "CONN_MAX_AGE": None,
-        "CONN_HEALTH_CHECKS": True,
-        "OPTIONS": {
-            "charset": "utf8mb4",
-            "isolation_level": "read committed",
-            "connect_timeout": 10,
-            **_tls(options),
-        },
-        "TEST": {"CHARSET": "utf8mb4", "COLLATION": "utf8mb4_general_ci"},
-    }
+LONGEST_STATE_DIR: Final = 70
+"""Bytes of a path under which a Unix socket's name still fits into the kernel's 108."""
 
 
-def _tls(options: Mapping[str, str]) -> dict[str, Any]:
-    mode = options.get("ssl")
-    if mode is None:
-        return {}
-    if mode == "required":
-        return {"ssl_mode": "REQUIRED"}
-    if mode == "verify-full" and options.get("ca"):
-        return {"ssl_mode": "VERIFY_IDENTITY", "ssl": {"ca": options["ca"]}}
-    raise BadSetting("HEADRACE_DATABASE_URL: ssl must be `required`, or `verify-full` together with ca=/path/to/ca.pem.")
+def socket_folder(state_dir: Path) -> Path:
+    """Folder for Unix sockets of the installation in `state_dir`: itself, or a short private one where its path is too long."""
+    path = os.fsencode(state_dir)
+    if len(path) <= LONGEST_STATE_DIR:
+        return state_dir
+    # /tmp and not TMPDIR: every process of the installation must find the same folder, whatever its environment.
+    return Path("/tmp") / f"headrace-{os.getuid()}-{hashlib.sha256(path).hexdigest()[:12]}"  # noqa: S108  # private: its users check owner and mode

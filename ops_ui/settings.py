@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from ops_ui import environment
+from ops_ui.database_url import database
 
-BASE_DIR = Path(__file__).resolve().parent.parent
+BASE_DIR = environment.CHECKOUT
 _env: dict[str, Any] = environment.read()
 
 STATE_DIR: Path = _env["STATE_DIR"] or BASE_DIR / ".local"
 """Folder of what this host keeps: wake-up sockets, spool, metrics files."""
 
-for _needed in ("DATABASE_URL", "SECRET_KEY"):
+for _needed in ("DATABASE_URL", "SECRET_KEY", "ENCRYPTION_KEYS"):
     if not _env[_needed]:
         raise environment.BadSetting(
-            f"HEADRACE_{_needed} is not set; start Headrace with script/server (which makes one) or set it in the environment."
+            f"HEADRACE_{_needed} is not set; start with script/server or script/manage (which make one) or set it in the environment."
         )
 
 SECRET_KEY: str = _env["SECRET_KEY"]
 DEBUG: bool = _env["DEBUG"]
 ALLOWED_HOSTS: list[str] = _env["ALLOWED_HOSTS"]
-DATABASES = {"default": environment.database(_env["DATABASE_URL"])}
+DATABASES = {"default": database(_env["DATABASE_URL"])}
 
 HEADRACE_ENCRYPTION_KEYS: list[str] = _env["ENCRYPTION_KEYS"]
-HEADRACE_PUBLIC_URL: str = _env["PUBLIC_URL"].rstrip("/")
+HEADRACE_PUBLIC_URL: str = _env["PUBLIC_URL"]
 HEADRACE_APPS: list[str] = _env["APPS"]
 HEADRACE_MAX_BODY_BYTES: int | None = _env["MAX_BODY_BYTES"]
 HEADRACE_LEASE_SECONDS: int = _env["LEASE_SECONDS"]
@@ -36,14 +36,14 @@ HEADRACE_FORWARD_ALLOWED_NETWORKS: list[str] = _env["FORWARD_ALLOWED_NETWORKS"]
 HEADRACE_CONFIG_LOCKED: bool = _env["CONFIG_LOCKED"]
 HEADRACE_RETENTION_DAYS: int = _env["RETENTION_DAYS"]
 HEADRACE_DEAD_RETENTION_DAYS: int = _env["DEAD_RETENTION_DAYS"]
-HEADRACE_WAKE_DIR: Path = STATE_DIR / "wake" if len(str(STATE_DIR)) < 70 else Path(tempfile.gettempdir()) / "headrace-wake"
+HEADRACE_WAKE_DIR: Path = environment.socket_folder(STATE_DIR) / "wake"
 
 INSTALLED_APPS = [
     "ops_ui",
     "connectors",
     "projection",
     *HEADRACE_APPS,
-    "django.contrib.admin",
+    "ops_ui.apps.ConsoleAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -57,6 +57,8 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "ops_ui.metrics.RequestMetrics",
+    "ops_ui.middleware.SecurityHeaders",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -92,16 +94,34 @@ USE_TZ = True
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 STATIC_URL = "/static/"
 STATIC_ROOT = STATE_DIR / "static"
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedStaticFilesStorage"},
+}
 # The ingress view reads its body itself, bounded by the pack's limit; Django's own limit is for the console's forms.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2_621_440
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
 # Two of django-q2's migrations drop an integer primary key, which TiDB refuses; its tables are made from the models instead.
 MIGRATION_MODULES = {"django_q": None}
 
+LOGIN_URL = "admin:login"
+# Behind a TLS proxy the console's cookies never travel in the clear, and its forms may be posted under the public name.
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HEADRACE_PUBLIC_URL.startswith("https://")
+CSRF_TRUSTED_ORIGINS = ["/".join(HEADRACE_PUBLIC_URL.split("/")[:3])] if HEADRACE_PUBLIC_URL else []
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
+
+# Django's own default mails errors to nobody once DEBUG is off; ours puts them where the supervisor's output goes.
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stderr"], "level": "WARNING"},
+    "loggers": {"django": {"handlers": [], "level": "WARNING", "propagate": True}},
+}
 
 RESIDENT_BUDGET_SECONDS = 600
 """How long a resident loop runs inside one django-q2 task before it hands over to its successor."""

@@ -1,0 +1,18 @@
+"""gunicorn: the web server of ingress and console. The supervisor hands over the bound socket."""
+
+from pathlib import Path
+
+# Two processes so that one that is restarted leaves the other to answer; threads because a request mostly waits for the database.
+workers = 2
+worker_class = "gthread"
+threads = 8
+# Seconds. A worker that does not even tick for this long is stuck; a request may take longer.
+timeout = 60
+# Seconds for requests in flight at a stop; the supervisor waits a little longer.
+graceful_timeout = 20
+# Seconds. Longer than the 60 s of the usual proxy in front, so that the proxy is the one that closes an idle connection.
+keepalive = 75
+# The heartbeat file of a worker must not wait for a busy disk.
+worker_tmp_dir = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108  # gunicorn makes an anonymous file there
+# Its control socket has one path per user, for all gunicorns of the host.
+control_socket_disable = True

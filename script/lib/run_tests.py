@@ -1,0 +1,97 @@
+"""Runs every check and the suite; `script/test` calls it after its set-up.
+
+With arguments only pytest runs, with these. The suite's own database is a MariaDB under `.local/test/`, or the server that
+HEADRACE_DATABASE_URL names; pytest makes `test_<name>` on it, afresh each time. Exit code 0 = everything passed.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+CHECKOUT: Final = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(CHECKOUT))
+
+from ops_ui.environment import PREFIX, BadSetting  # noqa: E402  # the line above finds it
+from ops_ui.start import CannotStart  # noqa: E402
+from ops_ui.start.database_server import ensure_database  # noqa: E402
+from ops_ui.start.installation import open_installation  # noqa: E402
+from ops_ui.start.private_database import Use  # noqa: E402
+
+BIN: Final = Path(sys.executable).parent
+CHECKS: Final = {
+    "ruff format": ["ruff", "format", "--check", "."],
+    "ruff check": ["ruff", "check", "."],
+    "mypy": ["mypy"],
+    "imports": ["lint-imports", "--no-cache"],
+    "dependencies": ["deptry", "."],
+    "migrations": ["python", "manage.py", "makemigrations", "--check", "--dry-run"],
+    "django": ["python", "manage.py", "check"],
+}
+WORKERS: Final = 2
+"""Processes of the suite, each with a database of its own."""
+
+
+def test_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """The caller's environment without its Headrace settings, but for the server to test on."""
+    kept = {name: value for name, value in environ.items() if not name.startswith(PREFIX) or "DATABASE_URL" in name}
+    return kept | {"HEADRACE_STATE_DIR": str(CHECKOUT / ".local" / "test")}
+
+
+def passes(name: str, command: list[str], environ: Mapping[str, str]) -> bool:
+    """Run one check and say how it went; its output is shown only when it failed."""
+    done = subprocess.run(  # noqa: S603  # the commands above
+        [str(BIN / command[0]), *command[1:]],
+        cwd=CHECKOUT,
+        env=dict(environ),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    say(f"{name}: {'passed' if done.returncode == 0 else 'FAILED'}")
+    if done.returncode:
+        sys.stdout.write(done.stdout + "\n")
+        sys.stdout.flush()
+    return done.returncode == 0
+
+
+def run(arguments: list[str]) -> int:
+    with ExitStack() as held:
+        installation = open_installation(test_environment(os.environ), durable=False)
+        if installation.private is not None:
+            held.enter_context(Use(installation.private))
+        environ = dict(installation.environ)
+        ensure_database_of(environ)
+        failed = [] if arguments else [name for name, command in CHECKS.items() if not passes(name, command, environ)]
+        passes("static files", ["python", "manage.py", "collectstatic", "--no-input", "--verbosity", "0"], environ)
+        suite = ["pytest", "--create-db", *(arguments or ["-n", str(WORKERS), "--dist", "loadfile"])]
+        code = subprocess.run([str(BIN / suite[0]), *suite[1:]], cwd=CHECKOUT, env=environ, check=False).returncode  # noqa: S603
+    if failed:
+        say(f"{len(CHECKS) - len(failed)} checks passed, {len(failed)} failed: {', '.join(failed)}")
+    return code or int(bool(failed))
+
+
+def ensure_database_of(environ: Mapping[str, str]) -> None:
+    from ops_ui.database_url import database
+    from ops_ui.environment import read
+
+    ensure_database(database(read(environ)["DATABASE_URL"]))
+
+
+def say(line: str) -> None:
+    sys.stdout.write(f"script/test: {line}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(run(sys.argv[1:]))
+    except (BadSetting, CannotStart) as error:
+        sys.exit(f"script/test: {error}")
