@@ -1,0 +1,180 @@
+"""Flow `http_forward`: posts a generation and all of its inputs to the route's connection, signed as Standard Webhooks describes.
+
+At least once, with the WorkId as `webhook-id`: the receiver ignores an id that it has seen. What an answer means:
+
+- 2xx: done. 410: the receiver wants no more of it, dead-lettered at once (Standard Webhooks: 410 ends the endpoint).
+- A retryable status (408, 409, 425, 429, 5xx) with Retry-After: again after that time, within the cap of the route's retry policy.
+- Everything else, 3xx and other 4xx included: an ordinary failure, so that the retry policy applies. A 401 or 404 during a receiver's
+  deployment heals by itself; the retry budget ends it if it does not.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+import httpx
+from standardwebhooks.webhooks import EmptyWebhookSecretError, Webhook
+
+from connectors import connections, http_client
+from connectors.connections import Destination
+from projection.exact_json import NotJson, dump, parse
+from projection.facts import Input
+from projection.flows import DeadLetter, Generation, RetryLater, flow
+
+TIMEOUT_SECONDS: Final = 30.0
+MARGIN: Final = timedelta(seconds=1)
+"""The request ends this long before the flow's time-out, so that the attempt fails with its own reason."""
+MOST_BYTES_READ: Final = 64 * 1024
+EXCERPT_CHARACTERS: Final = 300
+LONGEST_DELAY_SECONDS: Final = 86_400.0
+"""Of a Retry-After where the route's policy has no cap: a receiver cannot park a generation for years."""
+RETRYABLE: Final = frozenset({408, 409, 425, 429})
+_SECONDS: Final = re.compile(r"\d{1,9}(\.\d{1,9})?", re.ASCII)
+
+
+class ForwardFailed(Exception):
+    """The receiver did not take the generation; the retry policy decides what follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the receiver said: the status, its Retry-After and the start of its body."""
+
+    status: int
+    retry_after: str | None = None
+    excerpt: bytes = b""
+
+
+@flow("http_forward", timeout=TIMEOUT_SECONDS)
+def http_forward(generation: Generation) -> None:
+    """Post to the connection that the route names. Raises ForwardFailed, RetryLater or DeadLetter."""
+    name = generation.route.connection
+    if not name:
+        raise ForwardFailed(f"route {generation.route.key!r} names no connection; give it one and apply the configuration")
+    forward(generation, connections.of((generation.namespace, name)))
+
+
+def forward(generation: Generation, destination: Destination) -> None:
+    """Post one generation to one destination and judge the answer (see the module)."""
+    judge(post(generation, destination), generation.route.retry.cap, datetime.now(UTC))
+
+
+def post(generation: Generation, destination: Destination) -> Answer:
+    """The answer to the signed request. Raises ForwardFailed, naming the host, when there is none."""
+    try:
+        url = http_client.check_url(destination.url)
+    except http_client.BadUrl as error:
+        raise ForwardFailed(f"connection {destination.name!r}: {error}") from None
+    body = envelope(generation)
+    headers = {"content-type": "application/json", **signature(generation.work_id, body, destination, datetime.now(UTC))}
+    try:
+        with (
+            http_client.deadline(generation.deadline - MARGIN),
+            http_client.client(f"{generation.namespace}/{destination.name}").stream(
+                "POST", url, content=body.encode(), headers=headers
+            ) as response,
+        ):
+            return Answer(response.status_code, response.headers.get("retry-after"), _read_start(response))
+    except httpx.HTTPError as error:
+        raise ForwardFailed(f"no answer from {url.host}: {type(error).__name__}: {error}") from None
+
+
+def _read_start(response: httpx.Response) -> bytes:
+    """The first 64 KiB of the body; whatever follows is not read, and the connection is not used again."""
+    read = bytearray()
+    for piece in response.iter_raw():
+        read += piece
+        if len(read) >= MOST_BYTES_READ:
+            break
+    return bytes(read[:MOST_BYTES_READ])
+
+
+def signature(work_id: str, body: str, destination: Destination, now: datetime) -> dict[str, str]:
+    """The three Standard Webhooks headers, with one signature for each live secret. Raises ForwardFailed for an unusable secret."""
+    if not destination.secrets:
+        raise ForwardFailed(f"connection {destination.name!r} has no live secret; set one, requests are always signed")
+    try:
+        signed = [Webhook(secret).sign(work_id, now, body) for secret in destination.secrets]
+    except (ValueError, EmptyWebhookSecretError):
+        raise ForwardFailed(
+            f"a secret of connection {destination.name!r} is not base64 (with or without whsec_); set it anew"
+        ) from None
+    return {"webhook-id": work_id, "webhook-timestamp": str(int(now.timestamp())), "webhook-signature": " ".join(signed)}
+
+
+def envelope(generation: Generation) -> str:
+    """The JSON text that is posted; each payload stands in it exactly as it was received (as a string when it is not JSON)."""
+    head = dump(
+        {
+            "work_id": generation.work_id,
+            "replay_of_work_id": generation.replay_of_work_id,
+            "namespace": generation.namespace,
+            "route": generation.route.key,
+            "source": {"type": generation.source.type, "id": generation.source.id},
+            "attempt": generation.attempt,
+        }
+    )
+    inputs = ",".join(_input_text(each) for each in generation.inputs)
+    kind, timestamp = dump(generation.route.event_kind), dump(_iso(generation.selected.created))
+    return f'{{"type":{kind},"timestamp":{timestamp},"data":{head[:-1]},"inputs":[{inputs}]}}}}'
+
+
+def _input_text(each: Input) -> str:
+    head = dump(
+        {
+            "event_id": each.event_id,
+            "ordinal": each.ordinal,
+            "kind": each.kind,
+            "delivery_id": each.delivery_id,
+            "provider_time": _iso(each.provider_time) if each.provider_time else None,
+        }
+    )
+    return f'{head[:-1]},"payload":{_exact(each.payload)}}}'
+
+
+def _exact(payload: str) -> str:
+    try:
+        parse(payload)
+    except NotJson:
+        return dump(payload)
+    return payload
+
+
+def _iso(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def judge(answer: Answer, cap: float | None, now: datetime) -> None:
+    """Return for 2xx, else raise what becomes of the generation; `cap` (seconds) bounds a Retry-After."""
+    if 200 <= answer.status < 300:
+        return
+    said = f"the receiver answered {answer.status}{_excerpt(answer.excerpt)}"
+    if answer.status == 410:
+        raise DeadLetter(f"{said}: it wants no more of this")
+    delay = retry_after_seconds(answer.retry_after, now)
+    if delay is not None and (answer.status in RETRYABLE or answer.status >= 500):
+        raise RetryLater(min(delay, LONGEST_DELAY_SECONDS if cap is None else cap), f"{said} and asked to wait {delay:g} s")
+    if 300 <= answer.status < 400:
+        raise ForwardFailed(f"{said}: redirects are not followed, set the connection's URL to the new address")
+    raise ForwardFailed(said)
+
+
+def _excerpt(body: bytes) -> str:
+    text = body[: 4 * EXCERPT_CHARACTERS].decode("utf-8", "replace")[:EXCERPT_CHARACTERS].strip()
+    return f" ({dump(text).encode('unicode_escape').decode('ascii')})" if text else ""
+
+
+def retry_after_seconds(header: str | None, now: datetime) -> float | None:
+    """Seconds of a Retry-After: a number (decimals allowed) or an HTTP date; a date in the past is 0, anything else None."""
+    text = (header or "").strip()
+    if _SECONDS.fullmatch(text):
+        return float(text)
+    try:
+        at = parsedate_to_datetime(text)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return max(0.0, ((at if at.tzinfo else at.replace(tzinfo=UTC)) - now).total_seconds())

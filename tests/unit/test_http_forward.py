@@ -1,0 +1,292 @@
+"""`http_forward` against a real HTTP server: what is posted, how it is signed, and what an answer means."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any
+
+import pytest
+from standardwebhooks.webhooks import Webhook, WebhookVerificationError
+
+from connectors import http_client
+from connectors.connections import Destination
+from connectors.flows.http_forward import MOST_BYTES_READ, Answer, ForwardFailed, envelope, forward, judge, retry_after_seconds
+from projection.exact_json import parse
+from projection.facts import RetryPolicy
+from projection.flows import DeadLetter, Generation, RetryLater
+from projection.testing import make_generation, make_input, make_route
+from tests.receiver import Receiver, Reply, receiving
+
+SECRET = "whsec_" + base64.b64encode(b"the first secret of the suite!!!").decode()
+NEW_SECRET = "whsec_" + base64.b64encode(b"the second secret of the suite!!").decode()
+NOW = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def _loopback_is_allowed(settings: Any) -> Iterator[None]:
+    settings.HEADRACE_FORWARD_ALLOWED_NETWORKS = ["127.0.0.0/8"]
+    http_client.close_clients()
+    yield
+    http_client.close_clients()
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving() as running:
+        yield running
+
+
+def destination(receiver: Receiver, *secrets: str, **url: str) -> Destination:
+    return Destination("crm", receiver.url(**url), secrets or (SECRET,))
+
+
+def generation(**options: Any) -> Generation:
+    first = make_input('{ "id": 7615917337495251231, "amount": 10.10, "big": 1E2 }', ordinal=3, source=("contact", "42"))
+    second = make_input("<not>json</not>", ordinal=5, kind="contact.deletion", source=("contact", "42"), provider_time=NOW)
+    return make_generation(first, second, source=("contact", "42"), route=make_route(event_kind="contact.changed"), **options)
+
+
+def test_the_receiver_verifies_it_with_the_standard_webhooks_library(receiver: Receiver) -> None:
+    sent = generation(attempt=2)
+    forward(sent, destination(receiver))
+    arrived = receiver.requests.get(timeout=5)
+    Webhook(SECRET).verify(arrived.body, dict(arrived.headers))
+    assert arrived.headers["webhook-id"] == sent.work_id
+    assert arrived.headers["content-type"] == "application/json"
+    with pytest.raises(WebhookVerificationError):
+        Webhook(SECRET).verify(arrived.body + b" ", dict(arrived.headers))
+    with pytest.raises(WebhookVerificationError):
+        Webhook(NEW_SECRET).verify(arrived.body, dict(arrived.headers))
+
+
+def test_during_a_rotation_either_secret_verifies(receiver: Receiver) -> None:
+    forward(generation(), destination(receiver, NEW_SECRET, SECRET))
+    arrived = receiver.requests.get(timeout=5)
+    for secret in (SECRET, NEW_SECRET):
+        Webhook(secret).verify(arrived.body, dict(arrived.headers))
+
+
+def test_every_input_is_there_in_order_with_its_exact_payload(receiver: Receiver) -> None:
+    sent = generation(attempt=2)
+    forward(sent, destination(receiver))
+    body = receiver.requests.get(timeout=5).body.decode()
+    assert '"payload":{ "id": 7615917337495251231, "amount": 10.10, "big": 1E2 }' in body
+    told = parse(body)
+    assert told["type"] == "contact.changed"
+    data = told["data"]
+    assert (data["work_id"], data["namespace"], data["route"], data["attempt"]) == (sent.work_id, "test", "main", 2)
+    assert data["source"] == {"type": "contact", "id": "42"}
+    assert [(each["ordinal"], each["kind"]) for each in data["inputs"]] == [(3, "record.propertyChange"), (5, "contact.deletion")]
+    assert data["inputs"][1]["payload"] == "<not>json</not>"
+    assert data["inputs"][1]["provider_time"] == "2026-11-29T12:00:00.000000Z"
+
+
+@pytest.mark.parametrize("payload", ['{"a":NaN}', "Infinity", "", '{"a":1} trailing', '"\\ud800"', "1e400"])
+def test_what_is_posted_is_always_json(payload: str) -> None:
+    def refuse(token: str) -> None:
+        raise AssertionError(token)
+
+    json.loads(envelope(make_generation(payload)).encode(), parse_constant=refuse)
+
+
+def test_the_id_stays_the_same_over_attempts(receiver: Receiver) -> None:
+    for attempt in (1, 2):
+        forward(generation(attempt=attempt), destination(receiver))
+    assert len({receiver.requests.get(timeout=5).headers["webhook-id"] for _ in range(2)}) == 1
+
+
+def test_connections_are_reused_and_cookies_are_not(receiver: Receiver) -> None:
+    receiver.reply = Reply(headers={"set-cookie": "session=1; Path=/"})
+    for _ in range(3):
+        forward(generation(), destination(receiver))
+    assert receiver.connections == 1
+    assert all("cookie" not in receiver.requests.get(timeout=5).headers for _ in range(3))
+
+
+def test_threads_may_post_side_by_side(receiver: Receiver) -> None:
+    threads = [threading.Thread(target=forward, args=(generation(), destination(receiver))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=10)
+    assert receiver.requests.qsize() == 8
+
+
+def test_a_redirect_is_not_followed(receiver: Receiver) -> None:
+    with receiving() as elsewhere:
+        receiver.reply = Reply(307, {"location": elsewhere.url()})
+        with pytest.raises(ForwardFailed, match=r"answered 307.*redirects are not followed"):
+            forward(generation(), destination(receiver))
+        assert elsewhere.requests.empty()
+
+
+def test_a_slow_drip_ends_at_the_deadline(receiver: Receiver) -> None:
+    stop = threading.Event()
+
+    def drip(out: Any) -> None:
+        while not stop.wait(0.05):
+            out.write(b".")
+
+    receiver.reply = Reply(headers={"content-length": "100000"}, stream=drip)
+    started = time.monotonic()
+    try:
+        with pytest.raises(ForwardFailed, match="ReadTimeout"):
+            forward(generation(timeout=1.4), destination(receiver))
+    finally:
+        stop.set()
+    assert time.monotonic() - started < 3
+
+
+def test_a_silent_receiver_ends_at_the_deadline(receiver: Receiver) -> None:
+    stop = threading.Event()
+    receiver.reply = Reply(headers={"content-length": "1"}, stream=lambda out: stop.wait(20))
+    try:
+        with pytest.raises(ForwardFailed, match=r"no answer from 127\.0\.0\.1: ReadTimeout"):
+            forward(generation(timeout=1.3), destination(receiver))
+    finally:
+        stop.set()
+
+
+def test_a_generation_without_time_left_is_not_sent(receiver: Receiver) -> None:
+    with pytest.raises(ForwardFailed, match="the time for this request is over"):
+        forward(generation(timeout=0.5), destination(receiver))
+    assert receiver.requests.empty()
+
+
+def test_a_huge_answer_is_read_to_the_limit_only(receiver: Receiver) -> None:
+    written = 0
+    done = threading.Event()
+
+    def flood(out: Any) -> None:
+        nonlocal written
+        try:
+            for _ in range(4096):
+                out.write(b"x" * 65536)
+                written += 65536
+        finally:
+            done.set()
+
+    receiver.reply = Reply(500, {"content-length": str(4096 * 65536)}, stream=flood)
+    with pytest.raises(ForwardFailed) as failed:
+        forward(generation(), destination(receiver))
+    assert done.wait(10)
+    assert written < 4096 * 65536 // 4
+    assert MOST_BYTES_READ == 65536
+    assert len(str(failed.value)) < 400
+
+
+def test_an_answer_that_is_compressed_into_a_bomb_is_not_unpacked(receiver: Receiver) -> None:
+    receiver.reply = Reply(headers={"content-encoding": "gzip"}, body=b"not gzip at all")
+    forward(generation(), destination(receiver))
+    assert receiver.requests.get(timeout=5).headers["accept-encoding"] == "identity"
+
+
+def test_the_error_shows_an_escaped_excerpt_and_no_secret(receiver: Receiver) -> None:
+    receiver.reply = Reply(400, body=b"\x1b[2J\xff line\n" + b"y" * 1000)
+    with pytest.raises(ForwardFailed) as failed:
+        forward(generation(), Destination("crm", receiver.url("/hook?token=sesame"), (SECRET,)))
+    text = str(failed.value)
+    assert text.isprintable()
+    assert "answered 400" in text
+    assert "y" * 301 not in text
+    assert "sesame" not in text
+    assert SECRET not in text
+
+
+@pytest.mark.parametrize("secret", ["whsec_", "é!", "whsec_***", "a"])
+def test_a_secret_that_cannot_sign_is_named_by_its_connection_only(receiver: Receiver, secret: str) -> None:
+    with pytest.raises(ForwardFailed, match="secret of connection 'crm'") as failed:
+        forward(generation(), destination(receiver, secret))
+    assert failed.value.__suppress_context__
+    assert receiver.requests.empty()
+
+
+def test_nothing_is_posted_unsigned(receiver: Receiver) -> None:
+    with pytest.raises(ForwardFailed, match="no live secret"):
+        forward(generation(), Destination("crm", receiver.url(), ()))
+    assert receiver.requests.empty()
+
+
+def test_a_receiver_that_is_not_there_is_an_ordinary_failure(receiver: Receiver) -> None:
+    gone = destination(receiver)
+    receiver.server.server_close()
+    with pytest.raises(ForwardFailed, match=r"no answer from 127\.0\.0\.1: ConnectError"):
+        forward(generation(), gone)
+
+
+def judged(status: int, retry_after: str | None = None, cap: float | None = 3600.0) -> BaseException | None:
+    try:
+        judge(Answer(status, retry_after), cap, NOW)
+    except (DeadLetter, RetryLater, ForwardFailed) as outcome:
+        return outcome
+    return None
+
+
+@pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
+def test_2xx_is_done(status: int) -> None:
+    assert judged(status, "60") is None
+
+
+def test_410_is_dead_at_once() -> None:
+    assert isinstance(judged(410, "60"), DeadLetter)
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422, 429, 500, 502, 503, 504, 301, 302, 308])
+def test_everything_else_is_left_to_the_retry_policy(status: int) -> None:
+    assert isinstance(judged(status), ForwardFailed)
+
+
+@pytest.mark.parametrize("status", [408, 409, 425, 429, 500, 502, 503, 504])
+def test_retry_after_is_honoured_where_a_retry_makes_sense(status: int) -> None:
+    outcome = judged(status, "7")
+    assert isinstance(outcome, RetryLater)
+    assert (outcome.delay, outcome.count_attempt) == (7.0, True)
+
+
+@pytest.mark.parametrize("status", [400, 404, 301])
+def test_retry_after_means_nothing_elsewhere(status: int) -> None:
+    assert isinstance(judged(status, "7"), ForwardFailed)
+
+
+def test_retry_after_stays_within_the_cap() -> None:
+    for cap, delay in ((60.0, 60.0), (None, 86_400.0)):
+        outcome = judged(503, "999999999", cap)
+        assert isinstance(outcome, RetryLater)
+        assert outcome.delay == delay
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        ("120", 120.0),
+        ("1.5", 1.5),
+        (" 0 ", 0.0),
+        (format_datetime(NOW + timedelta(seconds=90), usegmt=True), 90.0),
+        (format_datetime(NOW - timedelta(seconds=90), usegmt=True), 0.0),
+        ("Sun, 29 Nov 2026 12:01:00 -0000", 60.0),
+        (None, None),
+        ("", None),
+        ("soon", None),
+        ("-5", None),
+        ("1e9", None),
+        ("nan", None),
+        ("٣", None),
+        ("9" * 40, None),
+        ("Sun, 99 Nov 2026 12:00:00 GMT", None),
+    ],
+)
+def test_the_forms_of_retry_after(header: str | None, seconds: float | None) -> None:
+    assert retry_after_seconds(header, NOW) == seconds
+
+
+def test_the_cap_is_that_of_the_generations_own_route(receiver: Receiver) -> None:
+    receiver.reply = Reply(429, {"retry-after": "500"})
+    with pytest.raises(RetryLater) as later:
+        forward(make_generation(route=make_route(retry=RetryPolicy(cap=30.0))), destination(receiver))
+    assert later.value.delay == 30.0
