@@ -119,6 +119,25 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
+class ReceiptDraft:
+    """A receipt before it has an id. `conflict_hash` empty: the first body of its delivery id (or one without an id)."""
+
+    namespace: str
+    pack_id: int
+    pack_incarnation: str
+    endpoint_id: int
+    idempotency_key: str | None
+    idempotency_hash: str | None
+    body: bytes = field(repr=False)
+    body_sha256: str
+    headers: str
+    method: str
+    url: str
+    state: str
+    conflict_hash: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """What one payload does to its source record (for `record_table`)."""
 

@@ -199,6 +199,8 @@ class UnverifiedDelivery(models.Model):
     body_sha256 = columns.key("BodySha256", max_length=64)
     headers = columns.text("Headers")
     url = columns.text("Url", default="")
+    evidence = columns.text("Evidence", default="")
+    """Encrypted: the whole URL and the headers that the signature check reads, so that it can be made again. Never shown."""
     reason = columns.text("Reason")
     received_at = models.DateTimeField(db_column="ReceivedAt")
     admitted_receipt_id = models.BigIntegerField(db_column="AdmittedReceiptId", null=True)

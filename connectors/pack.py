@@ -108,11 +108,8 @@ class Pack(ABC):
         """The provider's own form of answer; None = Headrace's JSON. A 2xx for a delivery that was not stored is not sent."""
         return None
 
-    def change(self, kind: str, payload: Any, source_id: str = "") -> Change:  # noqa: ARG002  # a default
-        """How a payload of provider kind `kind` changes record `source_id` (one payload may be about several).
-
-        Default: every top-level member of an object is a property.
-        """
+    def change(self, kind: str, payload: Any) -> Change:  # noqa: ARG002  # a default
+        """How a payload of provider kind `kind` changes its record. Default: every top-level member of an object is a property."""
         return Change(properties=payload if isinstance(payload, Mapping) else {"value": payload})
 
 

@@ -14,13 +14,22 @@ KEPT_SECONDS: Final = 5.0
 """The age that the design allows: a changed secret, URL or setting counts everywhere after 5 s."""
 
 
+LARGEST: Final = 4096
+"""Values kept at once, the one loaded longest ago leaves first: keys may come from strangers (an endpoint's URL)."""
+
+
 class TimedCache(Generic[K, V]):
     """`cache(key)` is `load(key)`, at most `seconds` old. Threads may load the same key twice; an error of `load` is never kept."""
 
     def __init__(
-        self, load: Callable[[K], V], *, seconds: float = KEPT_SECONDS, clock: Callable[[], float] = time.monotonic
+        self,
+        load: Callable[[K], V],
+        *,
+        seconds: float = KEPT_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+        largest: int = LARGEST,
     ) -> None:
-        self._load, self._seconds, self._clock = load, seconds, clock
+        self._load, self._seconds, self._clock, self._largest = load, seconds, clock, largest
         self._kept: dict[K, tuple[float, V]] = {}
         self._lock = threading.Lock()
 
@@ -32,6 +41,9 @@ class TimedCache(Generic[K, V]):
             return kept[1]
         value = self._load(key)
         with self._lock:
+            self._kept.pop(key, None)
+            if len(self._kept) >= self._largest:
+                del self._kept[next(iter(self._kept))]
             self._kept[key] = (started, value)
         return value
 

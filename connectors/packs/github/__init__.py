@@ -85,7 +85,7 @@ class GitHub(Pack):
             time=_time(event, payload),
         )
 
-    def change(self, kind: str, payload: Any, source_id: str = "") -> Change:  # noqa: ARG002  # one payload, one record
+    def change(self, kind: str, payload: Any) -> Change:
         event, _, action = kind.partition(".")
         found = _object(event, payload)
         return Change(properties=payload if found is None else found, lifecycle=LIFECYCLE.get(action, ""))

@@ -57,14 +57,15 @@ class HubSpot(Pack):
         name = "fromObjectId" if _suffix(kind) == "associationChange" else "objectId"
         return _inbound(event, kind, required(event, name), _delivery_id(event, kind))
 
-    def change(self, kind: str, payload: Any, source_id: str = "") -> Change:
+    def change(self, kind: str, payload: Any) -> Change:
         if kind.startswith("workflow."):
             return _workflow_change(payload)
         suffix = _suffix(kind)
         if suffix == "propertyChange":
             return Change(properties={payload["propertyName"]: payload.get("propertyValue")})
         if suffix == "merge":
-            return _merge_change(payload, source_id)
+            # Each of the records gets this; the one that a record is said to be merged into is itself the one that remains.
+            return Change(lifecycle="merged", merged_into=_survivor(payload))
         return Change(lifecycle=LIFECYCLE.get(suffix, ""))
 
 
@@ -119,13 +120,6 @@ def _read_merge(event: Mapping[str, Any], kind: str) -> Iterator[Inbound]:
     delivery_id = _delivery_id(event, kind)
     for object_id in dict.fromkeys(one for one in ids if one is not None):
         yield _inbound(event, kind, object_id, f"{delivery_id}:{_escaped(object_id)}")
-
-
-def _merge_change(payload: Mapping[str, Any], source_id: str) -> Change:
-    survivor = _survivor(payload)
-    if source_id == survivor:
-        return Change(lifecycle="" if source_id == identity_text(payload.get("primaryObjectId")) else "created")
-    return Change(lifecycle="merged", merged_into=survivor)
 
 
 def _read_workflow_object(record: Mapping[str, Any]) -> Inbound:

@@ -68,7 +68,7 @@ class StandardWebhooks(Pack):
         lane = self._text("lane", item) or (f"{record_type}:{record_id}" if record_id else None)
         return Inbound(kind, (record_type, source_id), lane, message_id, provider_time(self._find("time", item)))
 
-    def change(self, kind: str, payload: Any, source_id: str = "") -> Change:  # noqa: ARG002  # one payload, one record
+    def change(self, kind: str, payload: Any) -> Change:
         data = inside(payload, "data")
         properties = data if isinstance(data, Mapping) else {"data": data}
         return Change(properties=properties, lifecycle=LIFECYCLE.get(kind.rpartition(".")[2], ""))

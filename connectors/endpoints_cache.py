@@ -1,0 +1,119 @@
+"""What the ingress must know about an endpoint, read with one query and kept at most 5 s per process.
+
+Answers of "there is no such endpoint" are kept as well, and the number of kept answers is bounded: the names come from strangers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from django.conf import settings
+
+from connectors import pack, secrets
+from connectors.pack import DEFAULT_MAX_BODY_BYTES, Pack
+from connectors.timed_cache import TimedCache
+from projection import clock
+from projection.logs import log_event
+from projection.sending import Sender
+
+_sql: Final = Sender(Path(__file__).parent / "sql")
+
+Availability = Literal["open", "disabled", "discarding", "broken"]
+"""`open`: takes deliveries · `disabled`: 503, the provider tries again · `discarding`: 410, on the operator's wish · `broken`: 503,
+its pack or secrets cannot be loaded (the log says why)."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointFacts:
+    """One endpoint with its pack, as far as receiving needs them. `pack` is None only when `availability` is `broken`."""
+
+    id: int
+    namespace: str
+    slug: str
+    availability: Availability
+    pack_id: int
+    pack_name: str
+    pack_incarnation: str
+    pack: Pack | None
+    secrets: tuple[str, ...] = field(repr=False)
+    """The live ones when this was read."""
+    public_url: str
+    """Scheme, host and prefix that providers post to; empty = as each request says."""
+    unverified_policy: str
+    unverified_until: datetime | None
+    limits: Mapping[str, Any]
+
+    @property
+    def max_body_bytes(self) -> int:
+        """Largest accepted body: HEADRACE_MAX_BODY_BYTES, else the endpoint's own limit, else the pack's."""
+        own = self.limits.get("max_body_bytes")
+        default = self.pack.max_body_bytes if self.pack else DEFAULT_MAX_BODY_BYTES
+        return int(settings.HEADRACE_MAX_BODY_BYTES or own or default)
+
+    def keeps_unverified(self, now: datetime) -> bool:
+        """Whether a delivery that does not verify is kept apart at `now`."""
+        return self.unverified_policy == "keep" and self.unverified_until is not None and now < self.unverified_until
+
+
+def load(name: tuple[str, str]) -> EndpointFacts | None:
+    """Facts of endpoint (namespace, slug), read now. None: there is none. One query."""
+    rows = _sql.fetch("find_endpoint", namespace=name[0], slug=name[1])
+    # Compared again here: under some collations the database equates names that differ in case or trailing blanks.
+    row = next((row for row in rows if (row[1], row[2]) == name), None)
+    return _facts(row) if row is not None and "removed" not in (row[8], row[13]) else None
+
+
+find: Final = TimedCache[tuple[str, str], EndpointFacts | None](load, largest=1024)
+"""`find((namespace, slug))`: as `load`, at most 5 s old."""
+
+
+def _facts(row: tuple[Any, ...]) -> EndpointFacts:
+    code = _pack(row[11], row[15], row[2])
+    live = _secrets(row[4], row[2])
+    return EndpointFacts(
+        id=row[0],
+        namespace=row[1],
+        slug=row[2],
+        availability=_availability(row) if code is not None and live is not None else "broken",
+        pack_id=row[10],
+        pack_name=row[11],
+        pack_incarnation=row[12],
+        pack=code,
+        secrets=tuple(live or ()),
+        public_url=(row[3] or settings.HEADRACE_PUBLIC_URL).rstrip("/"),
+        unverified_policy=row[5],
+        unverified_until=clock.from_db(row[6]),
+        limits=json.loads(row[7] or "{}"),
+    )
+
+
+def _availability(row: tuple[Any, ...]) -> Availability:
+    for state, discards, normal in ((row[13], row[14], "installed"), (row[8], row[9], "enabled")):
+        if state != normal:
+            return "discarding" if discards else "disabled"
+    return "open"
+
+
+def _pack(name: str, settings_text: str, slug: str) -> Pack | None:
+    cls = pack.find(name)
+    if cls is None:
+        log_event("endpoint_broken", level="error", endpoint=slug, pack=name, reason="no module of this process defines the pack")
+        return None
+    try:
+        return cls(json.loads(settings_text or "{}"))
+    except ValueError as error:
+        log_event("endpoint_broken", level="error", endpoint=slug, pack=name, reason=f"the pack's settings: {error}")
+        return None
+
+
+def _secrets(text: str, slug: str) -> list[str] | None:
+    try:
+        return secrets.live(text, datetime.now(UTC))
+    except (secrets.SecretsUnreadable, secrets.NoEncryptionKey) as error:
+        log_event("endpoint_broken", level="error", endpoint=slug, reason=str(error))
+        return None

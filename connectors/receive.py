@@ -1,0 +1,172 @@
+"""Receive: one delivery becomes one receipt, committed before the answer (protocol 1).
+
+The signature is checked on the raw bytes, before anything parses them; then one INSERT, and nothing else is written or locked. The
+unique key of the receipt decides about duplicates, so that copies that arrive together cannot both be first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from dataclasses import replace
+from typing import Final
+
+from django.db import Error, connection
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
+
+from connectors import metrics, unverified
+from connectors.delivery import Headers, IngressRequest, Outcome, ReceiptDraft, Verdict
+from connectors.endpoints_cache import EndpointFacts
+from connectors.models import Receipt
+from projection import wake
+from projection.identity import digest
+from projection.logs import log_event
+from projection.retry_policy import error_text, storable
+from projection.states import ReceiptState
+from projection.units import is_conflict
+
+IDEMPOTENCY_KEY_LENGTH: Final = 512
+"""Characters of the readable delivery id; its identity is hashed from the whole."""
+STORE_ROUNDS: Final = 3
+"""A first receipt that is pruned between our INSERT and our read is a coincidence; three in a row are none."""
+DATABASE_RETRY_SECONDS: Final = 10
+
+UNVERIFIED: Final = Outcome("unverified", 401, message="The signature of this delivery could not be verified.")
+"""One text for every reason: the caller learns nothing about what was wrong."""
+DATABASE_UNAVAILABLE: Final = Outcome(
+    "database_unavailable", 503, message="The delivery was not stored; please send it again.", retry_after=DATABASE_RETRY_SECONDS
+)
+
+
+def receive(endpoint: EndpointFacts, request: IngressRequest) -> Outcome:
+    """Verify and store one delivery of an open endpoint. Raises nothing that a caller or the database can cause.
+
+    `accepted` (202) and `duplicate` (200) only with a committed row; `conflict` (409); `unverified` (401);
+    `database_unavailable` (503). One INSERT; one more read for a duplicate. Must not be called inside a transaction.
+    """
+    verdict = verify(endpoint, request, time.time())
+    if not verdict.ok:
+        _refuse(endpoint, request, verdict)
+        outcome = UNVERIFIED
+    else:
+        outcome = store_durably(endpoint, request)
+    metrics.count(outcome.code, endpoint.pack_name)
+    return outcome
+
+
+def verify(endpoint: EndpointFacts, request: IngressRequest, now: float) -> Verdict:
+    """The pack's judgement of the signature. A pack whose own code fails has verified nothing."""
+    if endpoint.pack is None:
+        return Verdict(ok=False, reason="the endpoint's pack is not loaded")
+    try:
+        return endpoint.pack.verify(request, endpoint.secrets, now)
+    except Exception as error:  # noqa: BLE001 - a pack may be foreign code: its failure refuses, and never answers 500
+        return Verdict(ok=False, reason=f"the pack's own check failed with {type(error).__name__}")
+
+
+def store_durably(endpoint: EndpointFacts, request: IngressRequest) -> Outcome:
+    """As `store`, in a transaction of its own; a database failure is the outcome 503, and its connection is dropped."""
+    if connection.in_atomic_block:
+        raise RuntimeError("receiving inside a transaction would answer before the commit")
+    retrying = Retrying(
+        stop=stop_after_attempt(4),
+        wait=wait_random_exponential(multiplier=0.02, max=0.2),
+        retry=retry_if_exception(is_conflict),
+        reraise=True,
+    )
+    try:
+        outcome = retrying(store, endpoint, request)
+    except Error as error:
+        log_event("receive", level="error", endpoint=endpoint.slug, state="database_unavailable", error=error_text(error))
+        connection.close()
+        return DATABASE_UNAVAILABLE
+    log_event(
+        "receive",
+        namespace=endpoint.namespace,
+        endpoint=endpoint.slug,
+        pack=endpoint.pack_name,
+        receipt_id=outcome.receipt_id,
+        state=outcome.code,
+    )
+    if outcome.code == "accepted":
+        wake.notify("route")
+    return outcome
+
+
+def store(endpoint: EndpointFacts, request: IngressRequest) -> Outcome:
+    """Insert the receipt of a delivery that is trusted, or find the one that stands for it. Joins the caller's transaction.
+
+    Raises the database's error; outside a transaction what it returns is committed.
+    """
+    draft = draft_of(endpoint, request)
+    for _ in range(STORE_ROUNDS):
+        receipt_id = Receipt.objects.insert_receipt(draft)
+        if receipt_id is not None:
+            return Outcome("accepted", 202, receipt_id)
+        first = Receipt.objects.read_first_receipt(draft.endpoint_id, str(draft.idempotency_hash))
+        if first is not None:
+            return _repeated(draft, *first)
+    raise Error("a delivery id is known and unknown in turn; is another process deleting receipts?")
+
+
+def _repeated(draft: ReceiptDraft, first_id: int, first_sha256: str) -> Outcome:
+    if first_sha256 == draft.body_sha256:
+        return Outcome("duplicate", 200, first_id)
+    # Kept once per body; the first stands, and every further copy is answered the same.
+    Receipt.objects.insert_receipt(replace(draft, conflict_hash=draft.body_sha256, state=ReceiptState.CONFLICT.value))
+    message = "This delivery id was received before with another body; the first one stands."
+    return Outcome("conflict", 409, first_id, message)
+
+
+def draft_of(endpoint: EndpointFacts, request: IngressRequest) -> ReceiptDraft:
+    """The receipt of a delivery: exact bytes, allow-listed headers, the URL without its query (which may carry a token)."""
+    delivery_id = delivery_id_of(endpoint, request)
+    return ReceiptDraft(
+        namespace=endpoint.namespace,
+        pack_id=endpoint.pack_id,
+        pack_incarnation=endpoint.pack_incarnation,
+        endpoint_id=endpoint.id,
+        idempotency_key=storable(delivery_id)[:IDEMPOTENCY_KEY_LENGTH] if delivery_id else None,
+        idempotency_hash=digest(delivery_id) if delivery_id else None,
+        body=request.body,
+        body_sha256=hashlib.sha256(request.body).hexdigest(),
+        headers=stored_headers(endpoint, request.headers),
+        method=request.method,
+        url=storable(request.url.partition("?")[0]),
+        state=ReceiptState.PENDING.value,
+    )
+
+
+def delivery_id_of(endpoint: EndpointFacts, request: IngressRequest) -> str | None:
+    """The provider's id of the request; None when there is none, it is blank, or the body it is in cannot be read."""
+    if endpoint.pack is None:
+        return None
+    try:
+        found = endpoint.pack.delivery_id(request)
+    except Exception as error:  # noqa: BLE001 - without an id the delivery is stored as a new fact, and the router tells what is wrong
+        log_event("delivery_id_unreadable", level="warning", endpoint=endpoint.slug, error=error_text(error))
+        return None
+    text = "" if found is None else str(found)
+    return text if text.strip() else None
+
+
+def stored_headers(endpoint: EndpointFacts, headers: Headers) -> str:
+    """JSON object of the allow-listed headers that were sent."""
+    names = endpoint.pack.stored_headers() if endpoint.pack else ()
+    return json.dumps({name: storable(value) for name, value in headers.only(names).items()})
+
+
+def _refuse(endpoint: EndpointFacts, request: IngressRequest, verdict: Verdict) -> None:
+    """Log why, and keep the delivery apart where the endpoint's policy says so. The answer is the same either way."""
+    kept = unverified.keep(endpoint, request, verdict, stored_headers(endpoint, request.headers))
+    reason = f"{verdict.reason}. {verdict.hint}" if verdict.hint else verdict.reason
+    log_event(
+        "unverified",
+        level="warning",
+        namespace=endpoint.namespace,
+        endpoint=endpoint.slug,
+        pack=endpoint.pack_name,
+        state="kept" if kept else "refused",
+        reason=reason,
+    )

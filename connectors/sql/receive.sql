@@ -1,0 +1,54 @@
+-- Statements of the receive room. Each is a transaction of its own (autocommit) except where an operator's `reverify` joins them.
+
+-- name: find_endpoint
+-- One endpoint with its pack, by namespace and slug. No lock. 0 rows: there is none (or its pack row is gone).
+-- The caller compares both names again: a collation may find another one. Index: ux_endpoint_slug, then the pack by id.
+SELECT e.Id, e.Namespace, e.Slug, e.PublicUrl, e.Secrets, e.UnverifiedPolicy, e.UnverifiedUntil, e.Limits, e.State, e.DiscardWhenDisabled,
+       p.Id, p.Name, p.Incarnation, p.State, p.DiscardWhenDisabled, p.Settings
+FROM `_System_ConnectorEndpoint` e
+JOIN `_System_ConnectorPack` p ON p.Id = e.PackId
+WHERE e.Namespace = %(namespace)s AND e.Slug = %(slug)s
+
+-- name: insert_receipt
+-- The one write of a delivery. Locks nothing but its own row and unique key; waits only for the same delivery arriving at the same time.
+-- Error 1062: this endpoint knows the delivery id (with this body as a conflict, where ConflictHash is not empty).
+INSERT INTO `_System_ConnectorReceipt`
+  (Namespace, PackId, PackIncarnation, EndpointId, IdempotencyKey, IdempotencyHash, ConflictHash, Body, BodySha256, Headers, Method, Url,
+   ReceivedAt, State, Attempts)
+VALUES
+  (%(namespace)s, %(pack_id)s, %(pack_incarnation)s, %(endpoint_id)s, %(idempotency_key)s, %(idempotency_hash)s, %(conflict_hash)s,
+   %(body)s, %(body_sha256)s, %(headers)s, %(method)s, %(url)s, UTC_TIMESTAMP(6), %(state)s, 0)
+
+-- name: read_first_receipt
+-- Id and body hash of the receipt that stands for a delivery id. No lock. 0 rows: it was pruned a moment ago; insert again.
+-- Index: ux_receipt_delivery.
+SELECT Id, BodySha256 FROM `_System_ConnectorReceipt`
+WHERE EndpointId = %(endpoint_id)s AND IdempotencyHash = %(idempotency_hash)s AND ConflictHash = ''
+
+-- name: keep_unverified_delivery
+-- Stores a delivery whose signature did not match, apart. 0 rows: the endpoint holds its fill already. No lock beyond its own row;
+-- two at once may exceed the number by one each, which the bound does not mind. Index: ix_unverified_endpoint.
+INSERT INTO `_System_ConnectorUnverified` (EndpointId, Body, BodySha256, Headers, Url, Evidence, Reason, ReceivedAt)
+SELECT %(endpoint_id)s, %(body)s, %(body_sha256)s, %(headers)s, %(url)s, %(evidence)s, %(reason)s, UTC_TIMESTAMP(6)
+FROM (SELECT COUNT(*) AS Held FROM `_System_ConnectorUnverified` WHERE EndpointId = %(endpoint_id)s) held
+WHERE held.Held < %(most)s
+
+-- name: prune_unverified_deliveries
+-- Deletes what an endpoint has held for longer than the term, a bounded number. 0 rows: nothing is that old.
+-- Index: ix_unverified_endpoint.
+DELETE FROM `_System_ConnectorUnverified`
+WHERE EndpointId = %(endpoint_id)s AND ReceivedAt < UTC_TIMESTAMP(6) - INTERVAL %(seconds)s SECOND
+ORDER BY Id LIMIT %(most)s
+
+-- name: read_unverified_ids
+-- Ids of what an endpoint holds and has not admitted, oldest first. No lock.
+SELECT Id FROM `_System_ConnectorUnverified` WHERE EndpointId = %(endpoint_id)s AND AdmittedReceiptId IS NULL ORDER BY Id
+
+-- name: lock_unverified_delivery
+-- One held delivery, locked until it is admitted. 0 rows: another operator admitted it, or it was pruned.
+SELECT Body, Headers, Url, Evidence, ReceivedAt FROM `_System_ConnectorUnverified`
+WHERE Id = %(id)s AND AdmittedReceiptId IS NULL FOR UPDATE
+
+-- name: admit_unverified_delivery
+-- Marks a held delivery with the receipt that it became; its row is locked by `lock_unverified_delivery`.
+UPDATE `_System_ConnectorUnverified` SET AdmittedReceiptId = %(receipt_id)s WHERE Id = %(id)s AND AdmittedReceiptId IS NULL
