@@ -30,6 +30,12 @@ def sentences(error: ValidationError, model: type[BaseModel]) -> list[str]:
     return lines
 
 
+def option_sentences(error: ValidationError, model: type[BaseModel]) -> list[str]:
+    """As `sentences`, for values that came as options of a command: `--public-url: …`."""
+    lines = (sentence.partition(":") for sentence in sentences(error, model))
+    return [f"--{where.replace('_', '-')}{colon}{what}" for where, colon, what in lines]
+
+
 def _names(model: type[BaseModel], path: tuple[str | int, ...]) -> list[str]:
     """The names that the table at `path` takes."""
     annotation: Any = model

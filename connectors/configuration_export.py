@@ -20,7 +20,7 @@ def as_table(namespace: str) -> dict[str, Any]:
     """The configuration of a namespace as nested tables; what has its default is left out, and so is a secret without reference."""
     packs = {row.name: _pack(row.id, row.version, json.loads(row.settings)) for row in installations.live_packs(namespace)}
     connections = {row.name: _connection(row) for row in Connection.objects.filter(namespace=namespace).order_by("name")}
-    published = {facts.key: _route(facts) for facts in routes.all_current(namespace)}
+    published = {facts.key: route_section(facts) for facts in routes.all_current(namespace)}
     return {"namespace": namespace, "packs": packs, "connections": connections, "routes": published}
 
 
@@ -75,7 +75,8 @@ def _references(text: str) -> dict[str, Any]:
     return {"secrets": references} if references and all(references) else {}
 
 
-def _route(facts: RouteFacts) -> dict[str, Any]:
+def route_section(facts: RouteFacts) -> dict[str, Any]:
+    """The section of one route, as the file would say it."""
     spelled = {stored: word for word, stored in MODES.items()}
     section: dict[str, Any] = {
         "pack": facts.pack_name,

@@ -6,9 +6,11 @@ is where configuration found it (`env:NAME`, `file:/path`; empty = typed in), so
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from secrets import token_bytes
 from typing import Any, Final
 
 from connectors import secrets
@@ -39,6 +41,11 @@ def from_reference(reference: str, where: str) -> Secret:
         return Secret(resolve(reference), "" if reference.startswith(PLAIN) else reference)
     except ValueError as error:
         raise SecretRefused(f"{where}: {error}") from None
+
+
+def generated() -> Secret:
+    """A fresh random secret that every scheme takes: the Standard Webhooks form, `whsec_` and 32 bytes in base64."""
+    return Secret("whsec_" + base64.b64encode(token_bytes(32)).decode("ascii"))
 
 
 def in_force(text: str) -> list[Secret]:

@@ -1,0 +1,79 @@
+"""`config apply FILE`, `config export`, `config diff FILE`: configuration as code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from connectors import configuration, configuration_apply, configuration_export
+from connectors.audit_log import cli_actor
+from connectors.configuration_apply import Report, Step
+from connectors.configuration_command import ConfigurationCommand, add_namespace, add_reason
+from projection.cli import DONE, USAGE
+
+
+class Command(ConfigurationCommand):
+    help = "Apply a configuration file, write one, or tell where the database differs from it."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        verbs = self.verbs(parser)
+        apply = self.add_verb(verbs, "apply", self.apply, "make the database what the file says; applying again changes nothing")
+        apply.add_argument("file", help="TOML file")
+        apply.add_argument("--dry-run", action="store_true", help="tell what would change, and change nothing")
+        add_reason(apply)
+        diff = self.add_verb(verbs, "diff", self.diff, "tell where the database differs from the file; exit code 2 on drift")
+        diff.add_argument("file", help="TOML file")
+        add_namespace(self.add_verb(verbs, "export", self.export, "write the configuration of a namespace as TOML"))
+
+    def apply(self, *, file: str, dry_run: bool, reason: str, **_options: Any) -> int:
+        report = configuration_apply.apply(configuration.read(file), actor=cli_actor(), reason=reason, dry_run=dry_run)
+        self.emit(_as_json(report), _lines(report))
+        return DONE
+
+    def diff(self, *, file: str, **_options: Any) -> int:
+        report = configuration_apply.apply(configuration.read(file), actor=cli_actor(), dry_run=True)
+        lines = [*_changes(report), *(f"not in the file: {extra.kind} {extra.name}" for extra in report.extras)]
+        self.emit({"drift": report.is_drift, **_as_json(report)}, lines or ["no drift"])
+        return USAGE if report.is_drift else DONE
+
+    def export(self, *, namespace: str, **_options: Any) -> int:
+        table = configuration_export.as_table(namespace)
+        text = configuration_export.as_toml(table)
+        if self.as_json:
+            self.emit({"configuration": table, "toml": text})
+        else:
+            self.stdout.write(text, ending="")
+        return DONE
+
+
+def _as_json(report: Report) -> dict[str, Any]:
+    return {
+        "namespace": report.namespace,
+        "dry_run": report.dry_run,
+        "created": _steps(report.of("created")),
+        "changed": _steps(report.of("changed")),
+        "unchanged": _steps(report.of("unchanged")),
+        "extras": [asdict(extra) for extra in report.extras],
+        "warnings": list(report.warnings),
+    }
+
+
+def _steps(steps: Iterable[Step]) -> list[dict[str, Any]]:
+    return [{"kind": step.kind, "name": step.name, "changes": list(step.changes)} for step in steps]
+
+
+def _changes(report: Report) -> Iterator[str]:
+    for step in report.steps:
+        if step.outcome != "unchanged":
+            detail = f": {'; '.join(step.changes)}" if step.changes else ""
+            yield f"{step.outcome} {step.kind} {step.name}{detail}"
+
+
+def _lines(report: Report) -> Iterator[str]:
+    yield from _changes(report)
+    yield from (f"warning: {warning}" for warning in report.warnings)
+    counts = ", ".join(f"{len(report.of(outcome))} {outcome}" for outcome in ("created", "changed", "unchanged"))
+    yield f"namespace {report.namespace}: {counts}{' (dry run: nothing was kept)' if report.dry_run else ''}"

@@ -1,0 +1,118 @@
+"""`endpoints list / create / rotate / reverify`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import timedelta
+from typing import Any, Final
+
+from django.core.management.base import CommandError, CommandParser
+from pydantic import ValidationError
+
+from connectors import durations, endpoint_changes, stored_secrets
+from connectors.audit_log import cli_actor
+from connectors.changes import require_unlocked
+from connectors.configuration import EndpointSection, slug
+from connectors.configuration_command import ConfigurationCommand, add_namespace, add_reason
+from connectors.configuration_errors import BadConfiguration, option_sentences
+from connectors.endpoint_changes import EndpointDraft
+from connectors.stored_secrets import Secret
+from projection.cli import DONE, iso, table
+
+SETTINGS: Final = ("public_url", "signature", "unverified", "max_body_bytes")
+
+
+class Command(ConfigurationCommand):
+    help = "Ingress URLs: create them, rotate their secrets, admit deliveries that did not verify at first."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        verbs = self.verbs(parser)
+        add_namespace(self.add_verb(verbs, "list", self.list, "endpoints; secrets are counted, never shown"))
+        create = self.add_verb(verbs, "create", self.create, "create an ingress URL of an installed pack")
+        create.add_argument("pack", help="installed pack")
+        create.add_argument("name", metavar="SLUG", help="last part of the URL")
+        _add_secret(create, action="append")
+        create.add_argument("--public-url", help="scheme and host that the provider posts to (default: HEADRACE_PUBLIC_URL)")
+        create.add_argument("--signature", help="signature scheme (default: the pack's own)")
+        create.add_argument(
+            "--unverified", choices=["keep", "refuse"], help="deliveries that do not verify (default: keep, for 24 h)"
+        )
+        create.add_argument("--max-body-bytes", type=int, help="largest body (default: the pack's)")
+        rotate = self.add_verb(verbs, "rotate", self.rotate, "put a new secret in force; the old one stays live for the overlap")
+        rotate.add_argument("name", metavar="SLUG", help="endpoint")
+        _add_secret(rotate, action="store")
+        rotate.add_argument("--overlap", default="24h", help="how long the old secret stays live, e.g. 1h; 0s = it stops at once")
+        for sub in (create, rotate):
+            add_namespace(sub)
+            add_reason(sub)
+
+    def list(self, *, namespace: str, **_options: Any) -> int:
+        found = endpoint_changes.lines(namespace)
+        rows = [
+            (line.slug, line.pack, line.state, line.path, line.live_secrets, line.unverified, iso(line.rotated_at))
+            for line in found
+        ]
+        headers = ["endpoint", "pack", "state", "path", "secrets", "unverified", "rotated"]
+        self.emit({"endpoints": [asdict(line) for line in found]}, table(headers, rows))
+        return DONE
+
+    def create(self, *, namespace: str, pack: str, reason: str, **options: Any) -> int:
+        require_unlocked()
+        values, fresh = _secrets(options["secret"] or [], options["generate_secret"])
+        draft = _draft(pack, options, values)
+        endpoint = endpoint_changes.create(namespace, draft, actor=cli_actor(), reason=reason)
+        path = f"/ingress/{endpoint.namespace}/{endpoint.slug}"
+        answer = {"slug": endpoint.slug, "pack": pack, "path": path, **_shown_once(fresh)}
+        self.emit({"created": answer}, [f"created {path} for {pack}", *_fresh_lines(fresh)])
+        return DONE
+
+    def rotate(
+        self, *, namespace: str, reason: str, secret: str | None, generate_secret: bool, overlap: str, **options: Any
+    ) -> int:
+        require_unlocked()
+        (value,), fresh = _secrets([secret] if secret else [], generate_secret, needed=True)
+        try:
+            window = timedelta(seconds=durations.seconds(overlap))
+        except ValueError as error:
+            raise CommandError(f"--overlap: {error}") from None
+        done = endpoint_changes.rotate(namespace, options["name"], value, actor=cli_actor(), reason=reason, overlap=window)
+        answer = {"slug": done.slug, "old_ends_at": iso(done.old_ends_at), "stopped_at_once": done.stopped_at_once}
+        old = f"the old secret is live until {iso(done.old_ends_at)}" if done.old_ends_at else "no old secret is live"
+        stopped = [f"{done.stopped_at_once} older secrets stopped at once"] if done.stopped_at_once else []
+        self.emit({"rotated": answer | _shown_once(fresh)}, [f"rotated {done.slug}; {old}", *stopped, *_fresh_lines(fresh)])
+        return DONE
+
+
+def _add_secret(parser: CommandParser, *, action: str) -> None:
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("--secret", action=action, metavar="REF", help="env:NAME, file:/path or plain:VALUE")
+    group.add_argument("--generate-secret", action="store_true", help="make a random secret and print it, this once")
+
+
+def _secrets(references: list[str], generate: bool, *, needed: bool = False) -> tuple[tuple[Secret, ...], Secret | None]:
+    """The secrets that the options name, and the one that was made for them. Raises CommandError, SecretRefused."""
+    if generate:
+        fresh = stored_secrets.generated()
+        return (fresh,), fresh
+    if needed and not references:
+        raise CommandError("give the new secret: --secret env:NAME (or file:/path, plain:VALUE), or --generate-secret")
+    return tuple(stored_secrets.from_reference(reference, "--secret") for reference in references), None
+
+
+def _draft(pack: str, options: dict[str, Any], values: tuple[Secret, ...]) -> EndpointDraft:
+    members = {name: options[name] for name in SETTINGS if options[name] is not None}
+    try:
+        section = EndpointSection.model_validate(members)
+        return EndpointDraft(pack_name=pack, slug=slug(options["name"]), secrets=values, **section.model_dump(exclude={"secrets"}))
+    except ValidationError as error:
+        raise BadConfiguration(option_sentences(error, EndpointSection)) from None
+    except ValueError as error:
+        raise BadConfiguration([f"SLUG: {error}"]) from None
+
+
+def _shown_once(fresh: Secret | None) -> dict[str, str]:
+    return {"secret": fresh.value} if fresh else {}
+
+
+def _fresh_lines(fresh: Secret | None) -> list[str]:
+    return [f"secret (shown this once): {fresh.value}"] if fresh else []

@@ -1,0 +1,101 @@
+"""`packs list / install / upgrade / enable / disable / remove`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from connectors import endpoint_changes, installations, pack, routes
+from connectors.audit_log import cli_actor
+from connectors.changes import require_unlocked
+from connectors.configuration_command import ConfigurationCommand, add_namespace, add_reason
+from projection.cli import DONE, iso, table
+
+
+class Command(ConfigurationCommand):
+    help = "Install, upgrade, disable, enable and remove packs."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        verbs = self.verbs(parser)
+        add_namespace(self.add_verb(verbs, "list", self.list, "installed packs, and those of this process that could be"))
+        for verb, perform, description in (
+            ("install", self.install, "install a pack: a new incarnation"),
+            ("upgrade", self.upgrade, "replace an installed pack by a new incarnation of the current code"),
+            ("enable", self.enable, "take deliveries again"),
+            ("disable", self.disable, "take no more deliveries: answer 503, so that the provider tries again"),
+            ("remove", self.remove, "take a pack out; its endpoints answer 404, its routes are retired"),
+        ):
+            sub = self.add_verb(verbs, verb, perform, description)
+            sub.add_argument("name", help="name of the pack")
+            add_namespace(sub)
+            add_reason(sub)
+            if verb == "disable":
+                sub.add_argument("--discard", action="store_true", help="answer 410 instead: the provider should stop sending")
+
+    def list(self, *, namespace: str, **_options: Any) -> int:
+        slugs = [(line.pack, line.slug) for line in endpoint_changes.lines(namespace)]
+        keys = [(facts.pack_id, facts.key) for facts in routes.all_current(namespace)]
+        installed = [
+            {
+                "name": row.name,
+                "version": row.version,
+                "state": row.state,
+                "incarnation": row.incarnation,
+                "installed_at": iso(row.installed_at),
+                "paused_at": iso(row.paused_at),
+                "endpoints": [slug for name, slug in slugs if name == row.name],
+                "routes": [key for pack_id, key in keys if pack_id == row.id],
+            }
+            for row in installations.live_packs(namespace)
+        ]
+        available = [{"name": name, "version": code.version} for name, code in sorted(pack.registered().items())]
+        lines = table(
+            ["pack", "version", "state", "endpoints", "routes"],
+            [(p["name"], p["version"], p["state"], ", ".join(p["endpoints"]), ", ".join(p["routes"])) for p in installed],
+        )
+        names = ", ".join(f"{each['name']} {each['version']}" for each in available) or "none"
+        self.emit({"packs": installed, "available": available}, [*lines, f"available: {names}"])
+        return DONE
+
+    def install(self, *, namespace: str, name: str, reason: str, **_options: Any) -> int:
+        require_unlocked()
+        row = installations.install(namespace, name, actor=cli_actor(), reason=reason)
+        self.emit({"installed": {"name": name, "version": row.version, "incarnation": row.incarnation}}, [f"installed {row}"])
+        return DONE
+
+    def upgrade(self, *, namespace: str, name: str, reason: str, **_options: Any) -> int:
+        require_unlocked()
+        done = installations.upgrade(namespace, name, actor=cli_actor(), reason=reason)
+        answer = {
+            "name": name,
+            "from": done.replaced.version,
+            "to": done.pack.version,
+            "incarnation": done.pack.incarnation,
+            "endpoints_moved": done.endpoints_moved,
+            "routes": list(done.routes),
+        }
+        moved = f"{done.endpoints_moved} endpoints moved, routes with a new version: {', '.join(done.routes) or 'none'}"
+        self.emit({"upgraded": answer}, [f"upgraded {name} {done.replaced.version} → {done.pack.version}; {moved}"])
+        return DONE
+
+    def enable(self, *, namespace: str, name: str, reason: str, **_options: Any) -> int:
+        require_unlocked()
+        changed = installations.enable(namespace, name, actor=cli_actor(), reason=reason)
+        self.emit({"name": name, "state": "installed", "changed": changed}, [f"{name} takes deliveries"])
+        return DONE
+
+    def disable(self, *, namespace: str, name: str, reason: str, discard: bool, **_options: Any) -> int:
+        require_unlocked()
+        changed = installations.disable(namespace, name, actor=cli_actor(), reason=reason, discard=discard)
+        answer = "410" if discard else "503"
+        self.emit(
+            {"name": name, "state": "disabled", "changed": changed}, [f"{name} is disabled: deliveries are answered {answer}"]
+        )
+        return DONE
+
+    def remove(self, *, namespace: str, name: str, reason: str, **_options: Any) -> int:
+        require_unlocked()
+        row = installations.remove(namespace, name, actor=cli_actor(), reason=reason)
+        self.emit({"removed": {"name": name, "version": row.version, "incarnation": row.incarnation}}, [f"removed {row}"])
+        return DONE

@@ -1,0 +1,133 @@
+"""`routes list / publish / retire`."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Any, Final
+
+from django.core.management.base import CommandError, CommandParser
+from pydantic import ValidationError
+
+from connectors import configuration_export, routes
+from connectors.audit_log import cli_actor
+from connectors.changes import require_unlocked
+from connectors.configuration import RouteSection, name
+from connectors.configuration_apply import draft_of
+from connectors.configuration_command import ConfigurationCommand, add_namespace, add_reason
+from connectors.configuration_errors import BadConfiguration, option_sentences
+from connectors.models import Route
+from projection.cli import DONE, iso, table
+from projection.facts import RouteFacts
+
+TEXTS: Final = {
+    "pack": "installed pack whose deliveries the route takes",
+    "kind": "canonical kind of its events, e.g. contact.changed",
+    "mode": "projection or per_event",
+    "flow": "flow that runs its work, e.g. record_table or crm.contact",
+    "settle": "settling time of a projection, e.g. 5s",
+    "work_type": "work type (default: the flow's name)",
+    "source_id_case": "exact or fold",
+    "target_lane": "target mutation lane of a per_event route, e.g. invoice:{id}",
+    "queue_class": "queue class",
+    "connection": "connection that http_forward posts to",
+}
+INLINE: Final = {
+    "retry": "as in the file, e.g. '{ base = \"5s\", attempts = 3 }'",
+    "limit": 'as in the file, e.g. \'{ name = "api", rate = "100/10s" }\'',
+}
+
+
+class Command(ConfigurationCommand):
+    help = "Publish routes as immutable versions, list and retire them."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        verbs = self.verbs(parser)
+        listing = self.add_verb(verbs, "list", self.list, "current routes")
+        listing.add_argument("--all", action="store_true", help="earlier versions and retired routes too")
+        add_namespace(listing)
+        publish = self.add_verb(verbs, "publish", self.publish, "publish a route; an equal one writes no new version")
+        publish.add_argument("name", metavar="KEY", help="route key")
+        publish.add_argument(
+            "--on", action="append", metavar="KIND", help='provider kind, "prefix.*" or "*"; several times for several'
+        )
+        publish.add_argument("--mask", action="append", metavar="PATH", help="path of a field that no view shows; several times")
+        for option, description in (TEXTS | INLINE).items():
+            publish.add_argument(f"--{option.replace('_', '-')}", help=description.replace("%", "%%"))
+        add_namespace(publish)
+        add_reason(publish)
+        retire = self.add_verb(verbs, "retire", self.retire, "retire a route: no further event takes it, what it admitted goes on")
+        retire.add_argument("name", metavar="KEY", help="route key")
+        add_namespace(retire)
+        add_reason(retire)
+
+    def list(self, *, namespace: str, all: bool, **_options: Any) -> int:
+        rows = Route.objects.filter(namespace=namespace).order_by("route_key", "-version")
+        if not all:
+            rows = rows.filter(is_current=True, deleted_at=None)
+        found = [_row(row) for row in rows]
+        headers = ["route", "version", "pack", "kind", "mode", "settle", "flow", "state"]
+        lines = table(headers, [[line[header if header != "route" else "key"] for header in headers] for line in found])
+        self.emit({"routes": found}, lines)
+        return DONE
+
+    def publish(self, *, namespace: str, reason: str, **options: Any) -> int:
+        require_unlocked()
+        key, section = options["name"], _section(options)
+        published = routes.publish(namespace, draft_of(key, section), actor=cli_actor(), reason=reason)
+        version = published.route_facts.version
+        answer = {
+            "key": key,
+            "version": version,
+            "created": published.created,
+            "changes": list(published.changes),
+            "warnings": list(published.warnings),
+        }
+        verb = "published" if published.created else "unchanged:"
+        self.emit(answer, [f"{verb} {key} v{version}", *published.changes, *(f"warning: {text}" for text in published.warnings)])
+        return DONE
+
+    def retire(self, *, namespace: str, reason: str, **options: Any) -> int:
+        require_unlocked()
+        facts = routes.retire(namespace, options["name"], actor=cli_actor(), reason=reason)
+        self.emit({"retired": {"key": facts.key, "version": facts.version}}, [f"retired {facts.key} v{facts.version}"])
+        return DONE
+
+
+def _section(options: dict[str, Any]) -> RouteSection:
+    """The route that the options describe. Raises BadConfiguration, as for the same words in a file."""
+    members = {option: options[option] for option in (*TEXTS, "on", "mask") if options[option] is not None}
+    for option in INLINE:
+        if options[option] is not None:
+            members[option] = _inline(option, options[option])
+    try:
+        name(options["name"])
+        return RouteSection.model_validate(members)
+    except ValidationError as error:
+        raise BadConfiguration(option_sentences(error, RouteSection)) from None
+    except ValueError as error:
+        raise BadConfiguration([f"KEY: {error}"]) from None
+
+
+def _inline(option: str, text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError as error:
+        raise CommandError(f"--{option} is not written as in the file ({INLINE[option]}): {error}") from None
+
+
+def _row(row: Route) -> dict[str, Any]:
+    facts = RouteFacts.from_snapshot(row.snapshot)
+    section = configuration_export.route_section(facts)
+    state = "retired" if row.deleted_at else "current" if row.is_current else "superseded"
+    return {
+        "key": row.route_key,
+        "version": row.version,
+        "state": state,
+        "settle": "",
+        **section,
+        "work_type": facts.work_type,
+        "pack_id": row.pack_id,
+        "paused_at": iso(row.paused_at),
+        "created_at": iso(row.created_at),
+        "retired_at": iso(row.deleted_at),
+    }

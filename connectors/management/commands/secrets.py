@@ -1,0 +1,31 @@
+"""`secrets rewrap`: encrypt every stored secret anew under the first key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from connectors.audit_log import cli_actor
+from connectors.configuration_command import ConfigurationCommand
+from connectors.rewrap import rewrap
+from projection.cli import DONE, FINDINGS, refusal
+
+
+class Command(ConfigurationCommand):
+    help = "Secrets at rest. To change keys: put the new one first, rewrap, then take the old one out."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        self.add_verb(
+            self.verbs(parser), "rewrap", self.rewrap, "encrypt every stored secret under the first of HEADRACE_ENCRYPTION_KEYS"
+        )
+
+    def rewrap(self, **_options: Any) -> int:
+        done = rewrap(actor=cli_actor())
+        refused = [refusal(f"{each.kind} {each.name}", "unreadable", each.reason) for each in done.unreadable]
+        lines = [f"{done.rows} rows are under the first key"]
+        lines += [f"{each['id']}: {each['reason']}" for each in refused]
+        if done.changed_meanwhile:
+            lines.append(f"{done.changed_meanwhile} rows changed meanwhile; run again")
+        self.emit({"rewrapped": done.rows, "changed_meanwhile": done.changed_meanwhile, "refused": refused}, lines)
+        return FINDINGS if refused or done.changed_meanwhile else DONE
