@@ -1,0 +1,19 @@
+"""Retry now: an operator ends the wait of an item that waits to retry. One compare-and-swap, a transaction of its own."""
+
+from __future__ import annotations
+
+from projection.logs import log_event
+from projection.sending import execute
+from projection.units import run_unit
+from projection.wake import notify
+
+
+def retry_now(work_id: str, *, actor: str) -> bool:
+    """Make a waiting retry due at once; False when it does not wait (not `retry`, or due already). Attempts and lane stay as they are."""
+    if not work_id.isascii():
+        return False
+    moved = run_unit("retry_now", lambda: execute("retry_work_item_now", work_id=work_id)) == 1
+    if moved:
+        log_event("retry_now", work_id=work_id, actor=actor)
+        notify("claim")
+    return moved

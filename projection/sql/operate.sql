@@ -1,0 +1,16 @@
+-- What operators do to single work items. (Hold and release are in lanes.sql, cancel in complete.sql.)
+
+-- name: discard_work_item
+-- Compare-and-swap under the item's lock. 0 rows: it is not dead, or discarded already.
+UPDATE `_System_ConnectorWorkItem`
+SET DiscardedAt = UTC_TIMESTAMP(6), DiscardedBy = %(actor)s, DiscardReason = %(reason)s
+WHERE Id = %(id)s AND State = 'dead' AND DiscardedAt IS NULL
+
+-- name: read_replay_state
+-- The replay of an item. Index: unique ReplayOfWorkId. 0 rows: never replayed.
+SELECT WorkId, State FROM `_System_ConnectorWorkItem` WHERE ReplayOfWorkId = %(work_id)s
+
+-- name: retry_work_item_now
+-- Compare-and-swap: ends the wait of an item that waits to retry; it keeps its lane and its attempts. 0 rows: it does not wait.
+UPDATE `_System_ConnectorWorkItem` SET RunAfter = UTC_TIMESTAMP(6)
+WHERE WorkId = %(work_id)s AND State = 'retry' AND RunAfter > UTC_TIMESTAMP(6)
