@@ -1,13 +1,222 @@
-"""Managers of the projection tables (the locking statements come with their rooms)."""
+"""Managers of the projection tables: one method per named statement, with the statement's name.
+
+What each statement changes, locks and means by 0 rows stands above its text in `sql/`. Each method is one statement unless it says
+otherwise, and joins its caller's transaction.
+"""
 
 from __future__ import annotations
-from typing import Any
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
 from django.db import models
 
+from projection.clock import from_db
+from projection.rows import EVENT_COLUMNS, FACT_COLUMNS, WORK_COLUMNS, EventRow, KnownEvent, LaneRow, WorkRow, prefixed
+from projection.sending import derived_rows, execute, fetch, insert_rows
 
-class EventManager(models.Manager[Any]):
-    pass
+if TYPE_CHECKING:
+    from projection.models import Event, WorkItem  # noqa: F401 - the managers' type arguments
+
+NO_LANE: Final = ("",)
+"""Stands for "no lane" in an IN list, which may not be empty; no lane key is empty."""
 
 
-class WorkItemManager(models.Manager[Any]):
-    pass
+class EventManager(models.Manager["Event"]):
+    """Statements about immutable facts."""
+
+    def read_known_deliveries(self, keys: Sequence[str]) -> list[KnownEvent]:
+        return [KnownEvent.of(row) for row in fetch("read_known_deliveries", keys=tuple(keys))]
+
+    def insert_events(self, rows: Sequence[tuple[Any, ...]]) -> int:
+        """Several statements when the rows exceed a packet."""
+        return insert_rows("insert_events", rows)
+
+    def read_event_ids(self, namespace: str, first: int, last: int) -> dict[int, int]:
+        """Ordinal → id."""
+        return dict(fetch("read_event_ids", namespace=namespace, first=first, last=last))
+
+    def read_stored_facts(self, ids: Sequence[int]) -> list[dict[str, Any]]:
+        """Rows as column → value, times naive."""
+        names = FACT_COLUMNS.split(", ")
+        rows = fetch("read_stored_facts", fact_columns=FACT_COLUMNS, ids=tuple(ids))
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+    def read_settle_deadlines(
+        self, keys: Mapping[tuple[int, int], Sequence[str]], now: datetime
+    ) -> dict[tuple[int, int, str], datetime]:
+        """(pack id, route id) → source keys, together at most 256; → (pack id, route id, source key) → naive deadline."""
+        scopes, values = [], []
+        for (pack_id, route_id), source_keys in keys.items():
+            scopes.append("(PackId = %s AND RouteId = %s AND SourceKey IN %s AND NextAttemptAt > %s)")
+            values += [pack_id, route_id, tuple(source_keys), now]
+        rows = fetch("read_settle_deadlines", values, scopes=" OR ".join(scopes))
+        return {(row[0], row[1], row[2]): row[3] for row in rows}
+
+    def read_inputs(self, ranges: Sequence[tuple[str, int, int]]) -> list[tuple[str, EventRow]]:
+        """(projection key, after ordinal, through ordinal) → (projection key, event) in order."""
+        condition = " OR ".join(["(ProjectionKey = %s AND EnqueueOrdinal > %s AND EnqueueOrdinal <= %s)"] * len(ranges))
+        values = [value for one in ranges for value in one]
+        rows = fetch("read_inputs", values, ranges=condition, event_columns=EVENT_COLUMNS)
+        return [(row[0], EventRow.of(row[1:])) for row in rows]
+
+    def read_events(self, ids: Iterable[int]) -> list[EventRow]:
+        return [EventRow.of(row) for row in fetch("read_events", event_columns=EVENT_COLUMNS, ids=tuple(ids))]
+
+    def fence_events(self, event_ids: Iterable[int]) -> int:
+        return execute("fence_events", event_ids=tuple(event_ids))
+
+    def read_event_owners(self, event_ids: Iterable[int]) -> dict[int, str]:
+        return dict(fetch("read_event_owners", event_ids=tuple(event_ids)))
+
+
+class WorkItemManager(models.Manager["WorkItem"]):
+    """Statements about executable work."""
+
+    # admit
+
+    def read_current_generations(self, keys: Sequence[str]) -> list[int]:
+        return [row[0] for row in fetch("read_current_generations", keys=tuple(keys), limit=len(keys) + 1)]
+
+    def lock_work_items(self, ids: Iterable[int]) -> list[WorkRow]:
+        rows = fetch("lock_work_items", work_columns=WORK_COLUMNS, ids=tuple(sorted(set(ids))))
+        return [WorkRow.of(row) for row in rows]
+
+    def read_newest_ordinary(self, event_ids: Sequence[int]) -> dict[int, int | None]:
+        """Event id → LaneOrdinal of its projection's newest ordinary generation."""
+        return dict(fetch("read_newest_ordinary", event_ids=tuple(event_ids)))
+
+    def read_any_generation(self, event_ids: Sequence[int]) -> set[int]:
+        return {row[0] for row in fetch("read_any_generation", event_ids=tuple(event_ids))}
+
+    def read_per_event_work(self, work_ids: Sequence[str]) -> set[str]:
+        return {row[0] for row in fetch("read_per_event_work", work_ids=tuple(work_ids))}
+
+    def insert_work_items(self, rows: Sequence[tuple[Any, ...]]) -> int:
+        """Several statements when the rows exceed a packet."""
+        return insert_rows("insert_work_items", rows)
+
+    def advance_generations(self, selections: Sequence[tuple[int, int, int, datetime, int, datetime]]) -> int:
+        columns = ("Id", "EventId", "LaneOrdinal", "EventCreatedDate", "DeliverySequence", "RunAfter")
+        text, values = derived_rows(columns, selections)
+        return execute("advance_generations", values, selections=text)
+
+    def activate_generations(self, ids: Sequence[int]) -> int:
+        return execute("activate_generations", ids=tuple(ids))
+
+    # lanes
+
+    def read_unblocked_rows(self, lanes: Sequence[str]) -> list[LaneRow]:
+        return [LaneRow.of(row) for row in fetch("read_unblocked_rows", lanes=tuple(lanes))]
+
+    def read_next_blocked(self, ids: Sequence[int]) -> dict[int, int | None]:
+        """Work item id → id of the first live blocked row of its lane."""
+        return dict(fetch("read_next_blocked", ids=tuple(ids)))
+
+    def unblock_work_items(self, ids: Sequence[int]) -> int:
+        return execute("unblock_work_items", ids=tuple(ids))
+
+    # claim
+
+    def read_due_classes(self) -> list[tuple[str, str, datetime, datetime]]:
+        """(state, queue class, earliest RunAfter, database time), naive."""
+        return fetch("read_due_classes")
+
+    def preselect_work_items(
+        self,
+        state: str,
+        queue_class: str,
+        flows: Sequence[tuple[str, str]],
+        *,
+        activated: bool,
+        lost_lanes: Iterable[str] = (),
+        limit: int,
+    ) -> list[tuple[int, int, str | None, str]]:
+        """(id, event id, lane key, executor owner)."""
+        return fetch(
+            "preselect_work_items",
+            state=state,
+            queue_class=queue_class,
+            flows=tuple(flows),
+            activated=int(activated),
+            lost_lanes=tuple(lost_lanes) or NO_LANE,
+            limit=limit,
+        )
+
+    def claim_work_items(self, seen: Sequence[tuple[int, int, str]], *, owner: str, token: str, lease_seconds: int) -> int:
+        """`seen`: (id, event id, state) as they were read."""
+        return execute(
+            "claim_work_items",
+            ids=tuple(row[0] for row in seen),
+            seen=tuple(seen),
+            owner=owner,
+            token=token,
+            lease_seconds=lease_seconds,
+        )
+
+    def read_claimed(self, ids: Iterable[int], token: str) -> list[tuple[WorkRow, EventRow, str]]:
+        """(item, selected event, route snapshot)."""
+        rows = fetch(
+            "read_claimed",
+            w_columns=prefixed("w", WORK_COLUMNS),
+            e_columns=prefixed("e", EVENT_COLUMNS),
+            ids=tuple(ids),
+            token=token,
+        )
+        split = len(WORK_COLUMNS.split(","))
+        return [(WorkRow.of(row[:split]), EventRow.of(row[split:-1]), row[-1]) for row in rows]
+
+    def extend_leases(self, ids: Iterable[int], token: str, lease_seconds: int) -> int:
+        return execute("extend_leases", ids=tuple(ids), token=token, lease_seconds=lease_seconds)
+
+    # ranges
+
+    def read_lower_bounds(self, ids: Iterable[int]) -> list[tuple[int, str, int, int | None]]:
+        """(id, projection key, own ordinal, lower bound)."""
+        return fetch("read_lower_bounds", ids=tuple(ids))
+
+    def read_lineage(self, work_ids: Iterable[str]) -> list[tuple[str, int, str | None, str | None, int, int]]:
+        """(WorkId, id, ReplayOfWorkId, projection key, event id, lane ordinal)."""
+        return fetch("read_lineage", work_ids=tuple(work_ids))
+
+    # complete
+
+    def complete_claimed_work_items(self, ids: Sequence[int], tokens: Iterable[str], state: str) -> int:
+        return execute("complete_claimed_work_items", ids=tuple(ids), tokens=tuple(tokens), state=state)
+
+    def insert_failures(self, rows: Sequence[tuple[Any, ...]]) -> int:
+        return insert_rows("insert_failures", rows)
+
+    def retry_claimed_work_items(self, delays: Sequence[tuple[int, int, int]]) -> int:
+        """`delays`: (id, delay in ms, attempts to give back)."""
+        text, values = derived_rows(("Id", "DelayMs", "CountBack"), delays)
+        return execute("retry_claimed_work_items", values, delays=text)
+
+    def note_errors(self, errors: Sequence[tuple[int, str, str]]) -> int:
+        """`errors`: (id, error text, fingerprint)."""
+        text, values = derived_rows(("Id", "Error", "ErrorFingerprint"), errors)
+        return execute("note_errors", values, errors=text)
+
+    def read_successors(self, keys: Sequence[str]) -> list[int]:
+        return [row[0] for row in fetch("read_successors", keys=tuple(keys), limit=len(keys) + 1)]
+
+    def cancel_work_items(self, ids: Sequence[int]) -> int:
+        return execute("cancel_work_items", ids=tuple(ids))
+
+    def read_expired_leases(self, limit: int) -> list[int]:
+        return [row[0] for row in fetch("read_expired_leases", limit=limit)]
+
+    # replay
+
+    def lock_namespace(self, namespace: str) -> int | None:
+        """The next ordinal; None = no such namespace."""
+        rows = fetch("lock_namespace", namespace=namespace)
+        return rows[0][0] if rows else None
+
+    def lock_packs(self, ids: Iterable[int]) -> list[tuple[int, str, str, datetime]]:
+        """(id, incarnation, state, aware database time), by ascending id."""
+        return [(row[0], row[1], row[2], from_db(row[3])) for row in fetch("lock_packs", ids=tuple(sorted(set(ids))))]
+
+    def set_next_ordinal(self, namespace: str, following: int) -> int:
+        return execute("set_next_ordinal", namespace=namespace, next=following)

@@ -148,7 +148,7 @@ class WorkItem(models.Model):
         ]
 
     def __str__(self) -> str:
-        return self.work_id
+        return str(self.work_id)
 
 
 class WorkFailure(models.Model):

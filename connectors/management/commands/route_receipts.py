@@ -1,0 +1,38 @@
+"""The router outside django-q2: `route_receipts [--once or --drain]`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from connectors.router import RouteReport, drain_receipts, namespaces_with_pending, route_batch
+from connectors.routing_loop import route_loop
+from projection.cli import DONE, HeadraceCommand
+from projection.signals import stop_on_signals
+
+
+class Command(HeadraceCommand):
+    help = "Routes pending receipts. --once: one batch a namespace; --drain: everything due now; else until SIGTERM or Ctrl-C."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        mode = parser.add_mutually_exclusive_group()
+        mode.add_argument("--once", action="store_true", help="one batch of each namespace")
+        mode.add_argument("--drain", action="store_true", help="end when nothing is pending any more")
+        parser.add_argument("--batch", type=int, help="receipts of one admission at most (default HEADRACE_ROUTER_BATCH)")
+
+    def perform(self, **options: Any) -> int:
+        report = RouteReport()
+        if options["once"]:
+            for name in namespaces_with_pending():
+                report += route_batch(name, options["batch"])
+        elif options["drain"]:
+            report = drain_receipts(batch=options["batch"])
+        else:
+            with stop_on_signals() as stop:
+                report = RouteReport(receipts=route_loop(batch=options["batch"], stop=stop))
+        answer = asdict(report)
+        answer.pop("stages")
+        self.emit(answer, [f"{value} {name.replace('_', ' ')}" for name, value in answer.items() if value or name == "receipts"])
+        return DONE

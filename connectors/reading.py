@@ -1,0 +1,168 @@
+"""Reading: a receipt's bytes become inbound events, outside any transaction (protocol 2).
+
+A body that cannot be read rejects its receipt; an item that cannot be read rejects only itself, with the reason kept on the receipt.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from connectors.delivery import Headers, Inbound, IngressRequest, Item
+from connectors.pack import Pack
+from connectors.route_book import PackFacts, RouteBook
+from projection.facts import InboundEvent, RouteFacts
+from projection.identity import delivery_key, sha256_text
+from projection.models import SOURCE_ID_LENGTH
+from projection.retry_policy import error_text, storable
+
+LANE_LENGTH: Final = 700
+NAME_LENGTH: Final = 190
+DELIVERY_ID_LENGTH: Final = 255
+"""Characters of the readable delivery id; its identity is hashed from the whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiptFacts:
+    """A pending receipt, whole."""
+
+    id: int
+    pack_id: int
+    idempotency_key: str | None
+    request: IngressRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of one item that is not a plain event; kept on the receipt as JSON."""
+
+    item: int
+    code: str
+    reason: str
+
+    def as_json(self) -> dict[str, Any]:
+        return {"item": self.item, "code": self.code, "reason": self.reason}
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a receipt says. `error`: its body is unreadable and it has no items."""
+
+    receipt_id: int
+    items: int = 0
+    events: Sequence[InboundEvent] = ()
+    rejected: Sequence[Verdict] = ()
+    error: str | None = None
+
+
+class UnfitItem(ValueError):
+    """An item names something that cannot be kept exactly (too long, not Unicode, empty)."""
+
+
+def receipt_of(row: tuple[Any, ...]) -> ReceiptFacts:
+    """Facts of a row of `read_receipt_bodies`."""
+    request = IngressRequest(row[5], row[6], Headers(json.loads(row[4] or "{}")), bytes(row[3]))
+    return ReceiptFacts(row[0], row[1], row[2], request)
+
+
+def read_receipt(receipt: ReceiptFacts, book: RouteBook) -> Reading:
+    """The inbound events of a receipt by the pack and routes in force. Raises nothing that a body can cause."""
+    pack_facts = book.packs[receipt.pack_id]
+    pack = book.pack_object(pack_facts.id)
+    try:
+        items = pack.split_request(receipt.request)
+    except Exception as error:  # noqa: BLE001 - a pack is foreign code and a body hostile input: both end as a rejected receipt
+        return Reading(receipt.id, error=error_text(error))
+    reader = _Reader(receipt, book, pack_facts, pack, many=len(items) > 1)
+    for item in items:
+        reader.read(item)
+    return Reading(receipt.id, len(items), reader.events, reader.rejected)
+
+
+@dataclass(slots=True)
+class _Reader:
+    receipt: ReceiptFacts
+    book: RouteBook
+    pack_facts: PackFacts
+    pack: Pack
+    many: bool
+    events: list[InboundEvent] = field(default_factory=list)
+    rejected: list[Verdict] = field(default_factory=list)
+
+    def read(self, item: Item) -> None:
+        try:
+            found = self.pack.read(item)
+            inbounds = [found] if isinstance(found, Inbound) else list(found)
+            digest = sha256_text(item.text)
+            events = [event for part, inbound in enumerate(inbounds) for event in self._events(item, digest, inbound, part)]
+        except Exception as error:  # noqa: BLE001 - as above: one bad item never rejects its siblings
+            self.rejected.append(Verdict(item.index, "unreadable", error_text(error)))
+        else:
+            self.events += events
+
+    def _events(self, item: Item, digest: str, inbound: Inbound, part: int) -> list[InboundEvent]:
+        routes: list[RouteFacts | None] = list(self.book.matching(self.pack_facts.id, inbound.kind)) or [None]
+        return [self._event(item, digest, inbound, part, route) for route in routes]
+
+    def _event(self, item: Item, digest: str, inbound: Inbound, part: int, route: RouteFacts | None) -> InboundEvent:
+        source_type, source_id = _fit("source type", inbound.source[0], NAME_LENGTH), str(inbound.source[1])
+        lane = (inbound.lane or "").strip()
+        if route is not None and route.source_id_case == "fold":
+            source_id, lane = source_id.casefold(), lane.casefold()
+        delivery_id = self._delivery_id(item, inbound, part)
+        namespace, pack_name = self.book.namespace, self.pack_facts.name
+        keys = () if route else self.book.route_keys.get(pack_name, ())
+        return InboundEvent(
+            receipt_id=self.receipt.id,
+            item=item.index,
+            namespace=namespace,
+            pack_id=self.pack_facts.id,
+            pack_name=pack_name,
+            pack_incarnation=self.pack_facts.incarnation,
+            route=route,
+            provider_kind=_fit("kind", inbound.kind, NAME_LENGTH),
+            source_type=source_type,
+            source_id=_fit("source id", source_id, SOURCE_ID_LENGTH),
+            source_lane=_fit("source lane", lane, LANE_LENGTH, may_be_empty=True),
+            target_lane=_target_lane(route, inbound, source_id) if route else "",
+            delivery_id=storable(delivery_id)[:DELIVERY_ID_LENGTH],
+            delivery_key=delivery_key(namespace, pack_name, delivery_id, route.key if route else ""),
+            provider_time=inbound.time,
+            payload=item.text,
+            payload_sha256=digest,
+            sibling_keys=tuple(delivery_key(namespace, pack_name, delivery_id, key) for key in keys),
+        )
+
+    def _delivery_id(self, item: Item, inbound: Inbound, part: int) -> str:
+        """The event's own id, else the request's with the item number, else one made from receipt and item number."""
+        own = (inbound.delivery_id or "").strip()
+        suffix = f"/{part}" if part else ""
+        if own:
+            return own + suffix
+        if self.receipt.idempotency_key:
+            return f"{self.receipt.idempotency_key}{f'#{item.index}' if self.many else ''}{suffix}"
+        return f"receipt:{self.receipt.id}:{item.index}{suffix}"
+
+
+def _fit(what: str, value: object, longest: int, *, may_be_empty: bool = False) -> str:
+    """`value` as text that its column keeps exactly. Raises UnfitItem."""
+    text = str(value)
+    if not text.strip() and not may_be_empty:
+        raise UnfitItem(f"the item has no {what}")
+    if len(text) > longest:
+        raise UnfitItem(f"the item's {what} has {len(text)} characters; at most {longest} are kept exactly")
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise UnfitItem(f"the item's {what} is not Unicode text (it holds a lone surrogate)") from None
+    return text
+
+
+def _target_lane(route: RouteFacts, inbound: Inbound, source_id: str) -> str:
+    """The route's template with `{type}`, `{id}`, `{kind}` and `{lane}` filled in."""
+    lane = route.target_lane
+    for name, value in (("type", inbound.source[0]), ("id", source_id), ("kind", inbound.kind), ("lane", inbound.lane or "")):
+        lane = lane.replace(f"{{{name}}}", str(value))
+    return _fit("target lane", lane, LANE_LENGTH, may_be_empty=True)

@@ -1,0 +1,75 @@
+"""The routes in force: current versions of every pack of a namespace, read once per batch and checked by the admission's fence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from connectors import installed_packs
+from connectors.models import Pack as PackRow
+from connectors.models import Route
+from connectors.pack import Pack
+from projection.facts import RouteFacts
+
+
+@dataclass(frozen=True, slots=True)
+class PackFacts:
+    """An installed incarnation."""
+
+    id: int
+    name: str
+    incarnation: str
+
+
+@dataclass(frozen=True, slots=True)
+class RouteBook:
+    """What a batch is routed by."""
+
+    namespace: str
+    packs: dict[int, PackFacts]
+    """Pack row id → the incarnation now in force: receipts of a replaced row are routed by its successor of the same name."""
+    routes: dict[int, Sequence[RouteFacts]] = field(default_factory=dict)
+    """Pack row id (in force) → current routes, by key."""
+    route_keys: dict[str, Sequence[str]] = field(default_factory=dict)
+    """Pack name → every route key it ever had, also retired ones."""
+
+    def matching(self, pack_id: int, provider_kind: str) -> list[RouteFacts]:
+        """The current routes of the pack that take this kind."""
+        return [route for route in self.routes.get(pack_id, ()) if takes(route, provider_kind)]
+
+    def pack_object(self, pack_id: int) -> Pack:
+        """The code of the pack. Raises installed_packs.PackNotLoaded when no module of this process has it."""
+        return installed_packs.of(pack_id)
+
+
+def takes(route: RouteFacts, provider_kind: str) -> bool:
+    """Whether the route lists the kind: exactly, as `*`, or by a prefix such as `contact.*`."""
+    return any(
+        pattern in ("*", provider_kind) or (pattern.endswith(".*") and provider_kind.startswith(pattern[:-1]))
+        for pattern in route.provider_kinds
+    )
+
+
+def load(namespace: str) -> RouteBook:
+    """The book of a namespace. Two queries, of configuration size."""
+    rows = list(PackRow.objects.filter(namespace=namespace).order_by("id").values_list("id", "name", "incarnation", "state"))
+    in_force: dict[str, PackFacts] = {}
+    for pack_id, name, incarnation, state in rows:
+        if state != "removed" or name not in in_force:
+            in_force[name] = PackFacts(pack_id, name, incarnation)
+    routes: dict[int, list[RouteFacts]] = {}
+    keys: dict[str, set[str]] = {}
+    for pack_id, pack_name, key, is_current, snapshot in (
+        Route.objects.filter(namespace=namespace)
+        .order_by("route_key", "version")
+        .values_list("pack_id", "pack_name", "route_key", "is_current", "snapshot")
+    ):
+        keys.setdefault(pack_name, set()).add(key)
+        if is_current:
+            routes.setdefault(pack_id, []).append(RouteFacts.from_snapshot(snapshot))
+    return RouteBook(
+        namespace,
+        {pack_id: in_force[name] for pack_id, name, _, _ in rows},
+        dict(routes),
+        {name: sorted(values) for name, values in keys.items()},
+    )

@@ -1,0 +1,196 @@
+"""Route: pending receipts become admitted events, a batch of one namespace in one admitted transaction (protocol 2).
+
+The batch commits whole or not at all. When it keeps failing its receipts are admitted one by one, so that the one at fault is found:
+it waits with back-off while later ones pass, then it is quarantined. Nothing is acknowledged that was not admitted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from django.conf import settings
+from django.db import InterfaceError
+
+from connectors import route_book
+from connectors.reading import Reading, Verdict, read_receipt, receipt_of
+from connectors.route_book import RouteBook
+from projection.admit import Admitted, StaleIncarnation, admit, lock_admission
+from projection.logs import log_event
+from projection.retry_policy import error_text
+from projection.sending import Sender, derived_rows
+from projection.states import ReceiptState
+from projection.units import is_conflict, is_connection_lost, run_unit
+
+sql: Final = Sender(Path(__file__).parent / "sql")
+
+BATCH_BYTES: Final = 32 * 1024 * 1024
+"""Bodies read at once: bounds memory and the transaction, far under TiDB's 100 MiB."""
+QUARANTINE_AFTER: Final = 5
+"""Failed admissions of one receipt on its own; with the back-off below about five minutes of trying."""
+BACKOFF_SECONDS: Final = (5, 15, 60, 240)
+FENCE_ROUNDS: Final = 5
+"""A pack upgraded between reading the routes and the lock is rare; five upgrades in a row are an operator's mistake."""
+
+
+@dataclass(frozen=True, slots=True)
+class RouteReport:
+    """What routing did, in numbers."""
+
+    receipts: int = 0
+    events: int = 0
+    duplicates: int = 0
+    conflicts: int = 0
+    rejected_receipts: int = 0
+    rejected_items: int = 0
+    repaired: int = 0
+    deferred: int = 0
+    quarantined: int = 0
+    stages: Mapping[str, float] = field(default_factory=dict)
+
+    def __add__(self, other: RouteReport) -> RouteReport:
+        names = [name for name in self.__dataclass_fields__ if name != "stages"]
+        stages = {key: self.stages.get(key, 0.0) + other.stages.get(key, 0.0) for key in {**self.stages, **other.stages}}
+        return replace(self, **{name: getattr(self, name) + getattr(other, name) for name in names}, stages=stages)
+
+
+def namespaces_with_pending() -> list[str]:
+    """Namespaces with a receipt that waits. One query."""
+    return sorted(row[0] for row in sql.fetch("read_namespaces_with_pending"))
+
+
+def drain_receipts(namespace: str | None = None, batch: int | None = None) -> RouteReport:
+    """Route everything that is due now, of one namespace or of all."""
+    report = RouteReport()
+    for name in [namespace] if namespace else namespaces_with_pending():
+        while (step := route_batch(name, batch)).receipts or step.deferred or step.quarantined:
+            report += step
+    return report
+
+
+def route_batch(namespace: str, batch: int | None = None) -> RouteReport:
+    """Route the oldest pending receipts of a namespace, at most `batch` (default HEADRACE_ROUTER_BATCH) and 32 MiB of bodies.
+
+    A report of 0 receipts: nothing is due. Raises the database's error when it is away or its conflicts do not end; nothing is lost.
+    """
+    ids = _next_ids(namespace, batch or settings.HEADRACE_ROUTER_BATCH)
+    if not ids:
+        return RouteReport()
+    try:
+        return _admit_receipts(namespace, ids)
+    except Exception as error:
+        if is_conflict(error) or is_connection_lost(error) or isinstance(error, InterfaceError):
+            raise
+        log_event("route", level="warning", namespace=namespace, count=len(ids), error=error_text(error), state="one by one")
+    return _admit_one_by_one(namespace, ids)
+
+
+def _next_ids(namespace: str, limit: int) -> list[int]:
+    """Ids of the batch: the oldest receipts whose bodies together fit in memory, at least one."""
+    ids: list[int] = []
+    room = BATCH_BYTES
+    for receipt_id, length in sql.fetch("read_pending_receipts", namespace=namespace, limit=limit):
+        room -= length
+        if ids and room < 0:
+            break
+        ids.append(receipt_id)
+    return ids
+
+
+def _admit_one_by_one(namespace: str, ids: Sequence[int]) -> RouteReport:
+    report = RouteReport()
+    for receipt_id in ids:
+        try:
+            report += _admit_receipts(namespace, [receipt_id])
+        except Exception as error:
+            if is_conflict(error) or is_connection_lost(error) or isinstance(error, InterfaceError):
+                raise
+            report += _defer(receipt_id, error)
+    return report
+
+
+def _defer(receipt_id: int, error: Exception) -> RouteReport:
+    """Keep a receipt that cannot be admitted: later, or in quarantine when it failed too often."""
+    attempts = sql.fetch("read_attempts", id=receipt_id)[0][0]
+    quarantined = attempts + 1 >= QUARANTINE_AFTER
+    state = ReceiptState.QUARANTINED if quarantined else ReceiptState.PENDING
+    delay = BACKOFF_SECONDS[min(attempts, len(BACKOFF_SECONDS) - 1)]
+    text = error_text(error)
+    run_unit("defer", lambda: sql.execute("defer_receipt", id=receipt_id, error=text, state=state.value, delay=delay))
+    log_event("route", level="error", receipt_id=receipt_id, state=state.value, attempt=attempts + 1, error=text)
+    return RouteReport(deferred=int(not quarantined), quarantined=int(quarantined))
+
+
+def _admit_receipts(namespace: str, ids: Sequence[int]) -> RouteReport:
+    """Read the receipts, then admit them in one unit; start over when a pack was upgraded in between."""
+    for _ in range(FENCE_ROUNDS):
+        book = route_book.load(namespace)
+        readings = _readings(ids, book)
+        try:
+            return run_unit("admit", lambda read=readings, by=book: _admit(by, read))  # type: ignore[misc]  # bound now, not later
+        except StaleIncarnation:
+            continue
+    raise StaleIncarnation(f"the packs of namespace {namespace!r} were upgraded {FENCE_ROUNDS} times while one batch was read")
+
+
+def _readings(ids: Sequence[int], book: RouteBook) -> list[Reading]:
+    """What each receipt says, in the order of `ids`."""
+    rows = {row[0]: row for row in sql.fetch("read_receipt_bodies", ids=tuple(ids))}
+    return [read_receipt(receipt_of(rows[receipt_id]), book) for receipt_id in ids if receipt_id in rows]
+
+
+def _admit(book: RouteBook, readings: Sequence[Reading]) -> RouteReport:
+    """The admitted transaction: lock namespace, packs and receipts, admit, mark."""
+    lock = lock_admission(book.namespace, {pack.id: pack.incarnation for pack in book.packs.values()})
+    states = dict(sql.fetch("lock_receipts", ids=tuple(reading.receipt_id for reading in readings)))
+    ours = [reading for reading in readings if states.get(reading.receipt_id) == ReceiptState.PENDING]
+    admitted = admit(lock, [event for reading in ours for event in reading.events])
+    _mark(ours, admitted)
+    report = RouteReport(
+        receipts=len(ours),
+        events=sum(admitted.events.values()),
+        duplicates=sum(admitted.duplicates.values()),
+        conflicts=len(admitted.conflicts),
+        rejected_receipts=sum(reading.error is not None for reading in ours),
+        rejected_items=sum(len(reading.rejected) for reading in ours),
+        repaired=admitted.repaired,
+        stages=admitted.stages,
+    )
+    log_event("admit", namespace=book.namespace, count=report.events, receipts=report.receipts, duplicates=report.duplicates)
+    return report
+
+
+def _mark(readings: Sequence[Reading], admitted: Admitted) -> None:
+    """Acknowledge the locked receipts: routed with counts and verdicts, or rejected with the reason."""
+    verdicts: dict[int, list[Verdict]] = {reading.receipt_id: list(reading.rejected) for reading in readings}
+    conflicts = dict.fromkeys(verdicts, 0)
+    for known in admitted.conflicts:
+        conflicts[known.inbound.receipt_id] += 1
+        reason = f"delivery {known.inbound.delivery_id} is known with another payload; the first one stands"
+        verdicts[known.inbound.receipt_id].append(Verdict(known.inbound.item, "conflict", reason))
+    counts = [
+        (one.receipt_id, one.items, admitted.events.get(one.receipt_id, 0), admitted.duplicates.get(one.receipt_id, 0),
+         conflicts[one.receipt_id], len(one.rejected))
+        for one in readings if one.error is None
+    ]  # fmt: skip
+    if counts:
+        columns = ("Id", "ItemCount", "EventCount", "DuplicateCount", "ConflictCount", "RejectedCount")
+        text, values = derived_rows(columns, counts)
+        sql.execute("mark_receipts", values, counts=text)
+    for statement, part, rows in _texts(readings, verdicts):
+        text, values = derived_rows(("Id", part.capitalize()), rows)
+        sql.execute(statement, values, **{f"{part}s": text})
+
+
+def _texts(
+    readings: Sequence[Reading], verdicts: Mapping[int, Sequence[Verdict]]
+) -> Iterator[tuple[str, str, list[tuple[int, str]]]]:
+    noted = [(receipt, json.dumps([verdict.as_json() for verdict in found])) for receipt, found in verdicts.items() if found]
+    rejected = [(reading.receipt_id, reading.error) for reading in readings if reading.error is not None]
+    if noted:
+        yield "note_verdicts", "verdict", noted
+    if rejected:
+        yield "reject_receipts", "reason", rejected

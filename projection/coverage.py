@@ -1,0 +1,75 @@
+"""Coverage: whether a known event is already represented by retained work (protocol 2, S 11).
+
+Coverage is not success: a dead generation covers its inputs too, and only replay runs them again. Joins the admitted transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from projection.facts import InboundEvent
+from projection.identity import per_event_work_id
+from projection.models import Event, WorkItem
+from projection.rows import KnownEvent
+from projection.settle import chunks
+
+DELIVERIES_A_STATEMENT: Final = 1000
+KEYS_A_STATEMENT: Final = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """An inbound event whose delivery is known: `event` is the row that stands (None: an earlier item of the same batch stands)."""
+
+    inbound: InboundEvent
+    event: KnownEvent | None
+    is_conflict: bool
+    """The payload differs from the one that stands; recorded, never applied."""
+
+
+def find_known(events: Sequence[InboundEvent]) -> tuple[list[InboundEvent], list[Known]]:
+    """(fresh events in order, known ones): by delivery key, against the table and inside the batch, where the first stands."""
+    keys = sorted({key for event in events for key in (event.delivery_key, *event.sibling_keys)})
+    stored = {
+        row.delivery_key: row
+        for chunk in chunks(keys, DELIVERIES_A_STATEMENT)
+        for row in Event.objects.read_known_deliveries(chunk)
+    }
+    fresh: dict[str, InboundEvent] = {}
+    known: list[Known] = []
+    for event in events:
+        row = next((stored[key] for key in (event.delivery_key, *event.sibling_keys) if key in stored), None)
+        first = fresh.get(event.delivery_key)
+        if row is not None:
+            known.append(Known(event, row, row.payload_sha256 != event.payload_sha256))
+        elif first is not None:
+            known.append(Known(event, None, first.payload_sha256 != event.payload_sha256))
+        else:
+            fresh[event.delivery_key] = event
+    return list(fresh.values()), known
+
+
+def uncovered(known: Sequence[Known]) -> list[int]:
+    """Ids of the known, routed events that no retained work represents: their task is missing and is made again.
+
+    A projection's event is covered by an ordinary generation at or after it (a replay represents only its own inputs); a per-event
+    one by its work item. One bounded, index-only statement per chunk and class; none when nothing is known.
+    """
+    rows = {item.event.id: item.event for item in known if item.event is not None and item.event.route_id is not None}
+    projected = [row for row in rows.values() if row.projection_key is not None]
+    single = [row for row in rows.values() if row.projection_key is None]
+    missing: list[int] = []
+    for chunk in chunks(projected, KEYS_A_STATEMENT):
+        newest = WorkItem.objects.read_newest_ordinary([row.id for row in chunk])
+        missing += [row.id for row in chunk if not _is_at_or_after(newest.get(row.id), row.ordinal)]
+    for items in chunks(single, DELIVERIES_A_STATEMENT):
+        work_ids = {per_event_work_id(row.delivery_key): row.id for row in items}
+        existing = WorkItem.objects.read_per_event_work(list(work_ids))
+        missing += [event_id for work_id, event_id in work_ids.items() if work_id not in existing]
+    return sorted(missing)
+
+
+def _is_at_or_after(newest_ordinal: int | None, ordinal: int) -> bool:
+    return newest_ordinal is not None and newest_ordinal >= ordinal

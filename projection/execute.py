@@ -1,0 +1,216 @@
+"""Execute: hand claimed generations to their flows and bring each attempt to its end (protocol 5).
+
+Plain flows run side by side in a bounded pool of threads, so that one slow target does not slow the rest; what they return is
+completed in batches. Atomic flows run one after another and share a transaction with their completion: their writes commit with the
+terminal state or not at all. Locks on work items come last, so a slow flow delays no admission, heartbeat or sibling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from time import monotonic
+from typing import Final
+
+from django.db import transaction
+
+from projection import flows
+from projection.claim import Claimed, ClaimedBatch
+from projection.complete import Ended, Ending, end_attempts, log_ended
+from projection.facts import Input
+from projection.flows import DeadLetter, Flow, Generation, LeaseLost, RetryLater, Skip
+from projection.ranges import BrokenRange, read_inputs
+from projection.retry_policy import Again, after_failure, bounded_delay, error_text, storable
+from projection.states import State
+from projection.units import is_conflict, is_connection_lost, run_unit
+
+ATOMIC_GROUP_SECONDS: Final = 1.0
+"""An atomic group that ran this long is completed before it goes on: a slow flow delays only itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One claimed item ready to run."""
+
+    claimed: Claimed
+    token: str
+    owner: str
+    flow: Flow
+    inputs: Sequence[Input]
+
+    def generation(self, commit: flows.CommitFactory | None = None) -> Generation:
+        """What the flow is given; its deadline counts from now."""
+        item, route = self.claimed.item, self.claimed.route
+        selected = self.inputs[-1]
+        return Generation(
+            work_id=item.work_id,
+            attempt=item.attempts,
+            deadline=datetime.now(UTC) + timedelta(seconds=self.flow.timeout),
+            namespace=item.namespace,
+            route=route,
+            source=selected.source,
+            source_lane=item.source_lane,
+            selected=selected,
+            inputs=self.inputs,
+            projection_key=item.projection_key,
+            replay_of_work_id=item.replay_of_work_id,
+            _commit=commit,
+        )
+
+    def ending(self, state: State, **more: object) -> Ending:
+        item = self.claimed.item
+        return Ending(item.id, item.work_id, self.token, item.attempts, state, owner=self.owner, **more)  # type: ignore[arg-type]
+
+
+def prepare(batch: ClaimedBatch, owner: str) -> tuple[list[Attempt], list[Ending]]:
+    """Attempts of a claimed batch with their inputs, and endings of items that cannot run (a broken range). Two or three statements."""
+    try:
+        inputs = read_inputs(batch.items)
+    except BrokenRange:
+        return _prepare_one_by_one(batch, owner)
+    return [_attempt(one, batch.token, owner, inputs[one.item.id]) for one in batch.items], []
+
+
+def _attempt(one: Claimed, token: str, owner: str, inputs: Sequence[Input]) -> Attempt:
+    flow = flows.find(one.route.flow_name)
+    if flow is None:
+        raise AssertionError(f"claimed an item of flow {one.route.flow_name}, which this process does not have")
+    return Attempt(one, token, owner, flow, inputs)
+
+
+def _prepare_one_by_one(batch: ClaimedBatch, owner: str) -> tuple[list[Attempt], list[Ending]]:
+    """One item's range is broken: find it, so that its siblings run and it fails with the reason."""
+    attempts: list[Attempt] = []
+    broken: list[Ending] = []
+    for one in batch.items:
+        try:
+            attempts.append(_attempt(one, batch.token, owner, read_inputs([one])[one.item.id]))
+        except BrokenRange as error:
+            broken.append(failure(_attempt(one, batch.token, owner, ()), error))
+    return attempts, broken
+
+
+def run_plain(attempt: Attempt) -> Ending | None:
+    """Run a plain flow to its end; None when `generation.commit()` has ended the item already. Never raises."""
+    generation = attempt.generation(_commit_tail(attempt))
+    try:
+        attempt.flow.run([generation] if attempt.flow.batch else generation)
+    except Exception as error:  # noqa: BLE001 - every exception of a flow is an outcome of its attempt
+        if generation.completed:
+            return None
+        return failure(attempt, error)
+    return None if generation.completed else attempt.ending(State.PROCESSED)
+
+
+def _commit_tail(attempt: Attempt) -> flows.CommitFactory:
+    @contextmanager
+    def tail(_: Generation) -> Iterator[None]:
+        with transaction.atomic(durable=True):
+            yield
+            ended = end_attempts([attempt.ending(State.PROCESSED)])
+            if ended.lost:
+                raise LeaseLost(f"the lease of {attempt.claimed.item.work_id} was lost")
+        log_ended(ended)
+
+    return tail
+
+
+def run_atomic(attempts: Sequence[Attempt], *, started: Callable[[Attempt], None] = lambda _: None) -> list[Ended]:
+    """Run atomic attempts of one flow, in as few transactions as they allow; each ends with its terminal state or not at all.
+
+    On a conflict code the flows of the transaction run again in the same attempt. An item whose lease was lost rolls everything of
+    its transaction back; the others run again without it. Raises the database's error when it is away.
+    """
+    waiting = list(attempts)
+    finished: list[Ended] = []
+    while waiting:
+        group = tuple(waiting)
+        try:
+            taken, ended = run_unit("execute", lambda group=group: _atomic_unit(group, started))  # type: ignore[misc]  # bound now
+        except _LostInUnit as lost:
+            waiting = [attempt for attempt in waiting if attempt.claimed.item.work_id not in lost.work_ids]
+            ended = Ended((), sorted(lost.work_ids))
+        else:
+            waiting = waiting[taken:]
+        log_ended(ended)
+        finished.append(ended)
+    return finished
+
+
+class _LostInUnit(Exception):
+    """Leases of an atomic unit were lost: it rolls back whole, and the others run again without them."""
+
+    def __init__(self, work_ids: Sequence[str]) -> None:
+        super().__init__(", ".join(work_ids))
+        self.work_ids = set(work_ids)
+
+
+def _atomic_unit(attempts: Sequence[Attempt], started: Callable[[Attempt], None]) -> tuple[int, Ended]:
+    """Flows in savepoints, then the completion; how many attempts were run, and what was written."""
+    begun = monotonic()
+    endings: list[Ending] = []
+    if attempts[0].flow.batch and len(attempts) > 1:
+        endings = _run_together(attempts, started)
+    for attempt in attempts[len(endings) :]:
+        started(attempt)
+        endings.append(_run_in_savepoint(attempt))
+        if monotonic() - begun >= ATOMIC_GROUP_SECONDS:
+            break
+    ended = end_attempts(endings)
+    if ended.lost:
+        raise _LostInUnit(ended.lost)
+    return len(endings), ended
+
+
+def _run_together(attempts: Sequence[Attempt], started: Callable[[Attempt], None]) -> list[Ending]:
+    """One call of a batch flow; no endings when it failed, so that each generation then runs alone and only the bad one fails."""
+    for attempt in attempts:
+        started(attempt)
+    try:
+        with transaction.atomic():
+            attempts[0].flow.run([attempt.generation() for attempt in attempts])
+    except Exception as error:
+        if _concerns_unit(error):
+            raise
+        return []
+    return [attempt.ending(State.PROCESSED) for attempt in attempts]
+
+
+def _run_in_savepoint(attempt: Attempt) -> Ending:
+    generation = attempt.generation()
+    try:
+        with transaction.atomic():
+            attempt.flow.run([generation] if attempt.flow.batch else generation)
+    except Exception as error:
+        if _concerns_unit(error):
+            raise
+        return failure(attempt, error)
+    return attempt.ending(State.PROCESSED)
+
+
+def _concerns_unit(error: Exception) -> bool:
+    """The whole transaction is gone (conflict, lost connection), not only this flow's savepoint."""
+    return is_conflict(error) or is_connection_lost(error)
+
+
+def failure(attempt: Attempt, error: BaseException, outcome: str = "") -> Ending:
+    """What becomes of an attempt that raised: a pure decision of the error, the route's policy, the attempt and the item's age."""
+    item, policy = attempt.claimed.item, attempt.claimed.route.retry
+    if isinstance(error, Skip):
+        return attempt.ending(State.SKIPPED, outcome="", error=storable(str(error)))
+    if isinstance(error, DeadLetter):
+        return attempt.ending(State.DEAD, outcome="dead", error=storable(str(error)))
+    text = storable(str(error)) if isinstance(error, RetryLater) else error_text(error)
+    age = ((item.claimed_at or item.created) - item.created).total_seconds()
+    if isinstance(error, RetryLater) and not error.count_attempt:
+        if policy.give_up_after is not None and age >= policy.give_up_after:
+            return attempt.ending(State.DEAD, outcome="dead", error=f"{text} (given up after {age:.0f} s)")
+        delay = bounded_delay(policy, error.delay)
+        return attempt.ending(State.RETRY, outcome="deferred", error=text, delay_ms=int(delay * 1000), give_back=1)
+    after = after_failure(policy, item.attempts, age)
+    if isinstance(after, Again):
+        delay = bounded_delay(policy, error.delay) if isinstance(error, RetryLater) else after.delay
+        return attempt.ending(State.RETRY, outcome=outcome or "retry", error=text, delay_ms=int(delay * 1000))
+    return attempt.ending(State.DEAD, outcome="dead", error=f"{text} ({after.reason})")

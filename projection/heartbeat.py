@@ -1,0 +1,121 @@
+"""Heartbeat: a thread with its own connection that keeps a process's worker row and its leases alive while flows run (protocol 4).
+
+A flow past its time-out is no longer kept alive: its lease runs out and another worker takes the item over.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import uuid
+from collections.abc import Iterable
+from time import monotonic
+from types import TracebackType
+from typing import Final, Literal, Self
+
+from django.db import DatabaseError, InterfaceError, connection
+
+from projection import flows
+from projection.logs import log_event
+from projection.models import WorkItem
+from projection.retry_policy import error_text
+from projection.sending import execute
+
+BEAT_SECONDS: Final = 10.0
+"""How often a process says that it lives; the console calls it dead after three silent beats."""
+SILENT_SECONDS: Final = 3600
+"""Rows of processes that died without a word are forgotten after this."""
+
+
+def code_version() -> str:
+    """Version of the installed code, for the worker list."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("headrace")
+    except PackageNotFoundError:
+        return "source"
+
+
+class Heartbeat:
+    """The thread and what it keeps alive; a context manager around a worker's or router's life."""
+
+    def __init__(self, kind: Literal["worker", "router"], *, lease_seconds: int = 0) -> None:
+        self.id = str(uuid.uuid4())
+        self.owner = f"{socket.gethostname()}:{os.getpid()}:{self.id[:8]}"
+        self._kind = kind
+        self._lease_seconds = lease_seconds
+        self._lock = threading.Lock()
+        self._kept: dict[int, tuple[str, float | None]] = {}
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._beat()
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def keep(self, item_ids: Iterable[int], token: str) -> None:
+        """Extend the leases of these items until they are dropped."""
+        with self._lock:
+            self._kept.update(dict.fromkeys(item_ids, (token, None)))
+
+    def started(self, item_id: int, timeout: float) -> None:
+        """The item's flow runs from now: its lease is extended for at most `timeout` seconds more."""
+        with self._lock:
+            if item_id in self._kept:
+                self._kept[item_id] = (self._kept[item_id][0], monotonic() + timeout)
+
+    def drop(self, item_ids: Iterable[int]) -> None:
+        """These items have ended."""
+        with self._lock:
+            for item in item_ids:
+                self._kept.pop(item, None)
+
+    def _run(self) -> None:
+        period = min(BEAT_SECONDS, self._lease_seconds / 3) if self._lease_seconds else BEAT_SECONDS
+        while not self._stop.wait(period):
+            self._beat_safely(self._beat)
+        self._beat_safely(lambda: execute("unregister_worker", id=self.id))
+        connection.close()
+
+    def _beat_safely(self, beat: object) -> None:
+        try:
+            beat()  # type: ignore[operator]
+        except (DatabaseError, InterfaceError) as error:
+            log_event("heartbeat", level="warning", worker=self.owner, error=error_text(error))
+            connection.close()
+
+    def _beat(self) -> None:
+        execute(
+            "register_worker",
+            id=self.id,
+            kind=self._kind,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            code_version=code_version(),
+            flows_hash=flows.flows_hash(),
+        )
+        for token, ids in self._to_extend().items():
+            extended = WorkItem.objects.extend_leases(ids, token, self._lease_seconds)
+            if extended < len(ids):
+                log_event("heartbeat", level="warning", worker=self.owner, count=len(ids) - extended, reason="leases lost or ended")
+
+    def _to_extend(self) -> dict[str, list[int]]:
+        now = monotonic()
+        found: dict[str, list[int]] = {}
+        with self._lock:
+            for item, (token, deadline) in self._kept.items():
+                if deadline is None or deadline > now:
+                    found.setdefault(token, []).append(item)
+        return found
+
+
+def forget_silent_workers() -> int:
+    """Remove the rows of processes that died without a word. One statement."""
+    return execute("forget_silent_workers", seconds=SILENT_SECONDS)

@@ -1,0 +1,26 @@
+"""The claim worker outside django-q2: `run_worker [--drain] [--batch N]`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from projection.cli import DONE, HeadraceCommand
+from projection.signals import stop_on_signals
+from projection.worker import claim_loop, drain_claims
+
+
+class Command(HeadraceCommand):
+    help = "Claims and executes work. With --drain: everything that is due now, then ends; else until SIGTERM or Ctrl-C."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--drain", action="store_true", help="end when nothing is due any more")
+        parser.add_argument("--batch", type=int, help="items a claim takes at most (default HEADRACE_WORKER_BATCH)")
+
+    def perform(self, **options: Any) -> int:
+        with stop_on_signals() as stop:
+            loop = drain_claims if options["drain"] else claim_loop
+            attempts = loop(batch=options["batch"], stop=stop)
+        self.emit({"attempts": attempts}, [f"{attempts} attempts"])
+        return DONE

@@ -1,0 +1,123 @@
+"""Ranges: the inputs of claimed generations (protocol 3). Plain reads, a bounded number of statements for a whole batch.
+
+An ordinary generation has the events of its projection after its lower bound through its own selected event; a replay has its
+lineage root's inputs with its own replay event in the place of the root's selected one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from projection.claim import Claimed
+from projection.facts import Input, Source
+from projection.models import Event, WorkItem
+from projection.rows import EventRow
+from projection.settle import chunks
+
+RANGES_A_STATEMENT: Final = 256
+LONGEST_LINEAGE: Final = 1000
+"""Replays of replays; a longer chain is a cycle."""
+
+
+class BrokenRange(RuntimeError):
+    """A generation's range does not hold its selected event, or its lineage is not retained; run `audit` and see what it names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """The ordinary item that a replay goes back to."""
+
+    id: int
+    event_id: int
+    ordinal: int
+    projection_key: str | None
+
+
+def read_inputs(batch: Sequence[Claimed]) -> dict[int, list[Input]]:
+    """Work item id → its inputs in order. Raises BrokenRange rather than hand over fewer than a generation owns."""
+    roots = read_roots({one.item.replay_of_work_id for one in batch if one.item.replay_of_work_id})
+    ordinary = {_range_owner(one, roots) for one in batch if one.item.projection_key}
+    events = read_ranges(ordinary)
+    return {one.item.id: _inputs(one, roots, events) for one in batch}
+
+
+def _range_owner(one: Claimed, roots: Mapping[str, Root]) -> int:
+    return roots[one.item.replay_of_work_id].id if one.item.replay_of_work_id else one.item.id
+
+
+def read_ranges(ids: Iterable[int]) -> dict[int, list[EventRow]]:
+    """Ordinary generation id → the events of its range in order. Two statements per 256 generations."""
+    found: dict[int, list[EventRow]] = {}
+    for chunk in chunks(sorted(ids), RANGES_A_STATEMENT):
+        bounds = WorkItem.objects.read_lower_bounds(chunk)
+        rows = Event.objects.read_inputs([(key, lower or 0, own) for _, key, own, lower in bounds])
+        by_key: dict[str, list[EventRow]] = {}
+        for key, row in rows:
+            by_key.setdefault(key, []).append(row)
+        for item_id, key, own, lower in bounds:
+            found[item_id] = [row for row in by_key.get(key, ()) if (lower or 0) < row.ordinal <= own]
+    return found
+
+
+def _inputs(one: Claimed, roots: Mapping[str, Root], events: Mapping[int, Sequence[EventRow]]) -> list[Input]:
+    item = one.item
+    root = roots[item.replay_of_work_id] if item.replay_of_work_id else None
+    selected = as_input(one.selected, one.selected.ordinal if root is None else root.ordinal)
+    if item.projection_key is None:
+        return [selected]
+    owner, last = (item.id, item.event_id) if root is None else (root.id, root.event_id)
+    rows = events.get(owner, ())
+    if not rows or rows[-1].id != last:
+        raise BrokenRange(f"the range of {item.work_id} does not end with its selected event {last}")
+    return [*(as_input(row, row.ordinal) for row in rows[:-1]), selected]
+
+
+def as_input(row: EventRow, ordinal: int) -> Input:
+    """The event as a flow sees it; `ordinal` is that of the fact (a replay event's own is only its place in the queue)."""
+    return Input(
+        event_id=row.id,
+        ordinal=ordinal,
+        kind=row.provider_kind,
+        source=Source(row.source_type, row.source_id),
+        delivery_id=row.delivery_id,
+        provider_time=row.provider_time,
+        payload=row.payload,
+        payload_sha256=row.payload_sha256,
+        created=row.created,
+        replay_of_event_id=row.replay_of_event_id,
+    )
+
+
+def read_roots(work_ids: Iterable[str]) -> dict[str, Root]:
+    """Replayed WorkId → the ordinary item at the root of its lineage. One statement per step of the longest lineage.
+
+    Raises BrokenRange when an ancestor is not retained or the lineage is a cycle.
+    """
+    roots: dict[str, Root] = {}
+    parents: dict[str, str] = {}
+    unknown = set(work_ids)
+    asked = set(unknown)
+    for _ in range(LONGEST_LINEAGE):
+        if not unknown:
+            break
+        rows = WorkItem.objects.read_lineage(sorted(unknown))
+        if len(rows) < len(unknown):
+            raise BrokenRange(f"replayed work is not retained: {sorted(unknown - {row[0] for row in rows})[0]}")
+        unknown = set()
+        for work_id, item_id, replay_of, key, event_id, ordinal in rows:
+            if replay_of is None:
+                roots[work_id] = Root(item_id, event_id, ordinal, key)
+            else:
+                parents[work_id] = replay_of
+                unknown |= {replay_of} - roots.keys() - parents.keys()
+    return {work_id: roots[_ancestor(work_id, parents, roots)] for work_id in asked}
+
+
+def _ancestor(work_id: str, parents: Mapping[str, str], roots: Mapping[str, Root]) -> str:
+    for _ in range(LONGEST_LINEAGE):
+        if work_id in roots:
+            return work_id
+        work_id = parents[work_id]
+    raise BrokenRange(f"the lineage of {work_id} is a cycle")

@@ -1,0 +1,99 @@
+"""What comes after a failure: a pure function of the policy, the attempt and chance (protocol 5)."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import random
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from projection.facts import RetryPolicy
+
+FLOOR_SECONDS: Final = 1.0
+"""No retry comes sooner: a failing flow must not spin."""
+LONGEST_SECONDS: Final = 365 * 86_400.0
+"""Without a cap of its own a policy still ends here, far before a DATETIME does."""
+JITTER_SHARE: Final = 0.1
+ERROR_TEXT_BYTES: Final = 8 * 1024
+CUT_MARK: Final = " … [cut]"
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """Run again after `delay` seconds."""
+
+    delay: float
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """Dead-letter, because of `reason`."""
+
+    reason: str
+
+
+def delay_seconds(policy: RetryPolicy, attempt: int, *, chance: Callable[[], float] = random.random) -> float:
+    """Seconds until the attempt after `attempt` (from 1): min(cap, base × factor^(attempt−1)), jitter inside the cap, at least 1 s.
+
+    Never overflows: a power beyond the cap is the cap. Raises ValueError for a policy that yields no number (negative, NaN).
+    """
+    cap = LONGEST_SECONDS if policy.cap is None else min(policy.cap, LONGEST_SECONDS)
+    if not (policy.base >= 0 and policy.factor >= 0 and cap >= 0):
+        raise ValueError(f"retry policy has no computable delay: base {policy.base}, factor {policy.factor}, cap {policy.cap}")
+    try:
+        raw = policy.base * float(policy.factor) ** (max(attempt, 1) - 1)
+    except OverflowError:
+        raw = cap
+    bounded = min(cap, raw)
+    return max(FLOOR_SECONDS, min(cap, bounded * (1 + JITTER_SHARE * (2 * chance() - 1))))
+
+
+def after_failure(
+    policy: RetryPolicy, attempt: int, age_seconds: float, *, chance: Callable[[], float] = random.random
+) -> Again | GiveUp:
+    """What becomes of an item whose attempt `attempt` just failed, `age_seconds` after it was first due."""
+    if attempt >= policy.attempts:
+        return GiveUp(f"attempt {attempt} of {policy.attempts} failed")
+    if policy.give_up_after is not None and age_seconds >= policy.give_up_after:
+        return GiveUp(f"still failing {age_seconds:.0f} s after it was due (give_up_after {policy.give_up_after:.0f} s)")
+    try:
+        return Again(delay_seconds(policy, attempt, chance=chance))
+    except ValueError as error:
+        return GiveUp(str(error))
+
+
+def bounded_delay(policy: RetryPolicy, requested: float) -> float:
+    """A delay that a flow or a Retry-After asked for, kept within [1 s, cap]; not a number counts as 1 s."""
+    cap = LONGEST_SECONDS if policy.cap is None else min(policy.cap, LONGEST_SECONDS)
+    if math.isnan(requested):
+        return FLOOR_SECONDS
+    return max(FLOOR_SECONDS, min(cap, requested))
+
+
+def error_text(error: BaseException) -> str:
+    """Text of any exception, always storable: escaped, cut at 8 KiB with a mark, also when its own `__str__` raises."""
+    try:
+        message = str(error)
+    except Exception as broken:  # noqa: BLE001 - an exception's text is foreign code
+        message = f"(its text cannot be read: {type(broken).__name__})"
+    return storable(f"{type(error).__name__}: {message}" if message else type(error).__name__)
+
+
+def storable(text: str) -> str:
+    """Any text made fit for a column: lone surrogates and control characters escaped, at most 8 KiB of UTF-8."""
+    head = text[: ERROR_TEXT_BYTES + 1]
+    escaped = re.sub(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", lambda hit: f"\\x{ord(hit[0]):02x}", head)
+    raw = escaped.encode("utf-8", "backslashreplace")
+    if len(raw) <= ERROR_TEXT_BYTES and len(head) == len(text):
+        return raw.decode("utf-8")
+    room = ERROR_TEXT_BYTES - len(CUT_MARK.encode())
+    return raw[:room].decode("utf-8", "ignore") + CUT_MARK
+
+
+def fingerprint(text: str) -> str:
+    """Groups failures of one cause: the first line with numbers and quoted values taken out, hashed."""
+    first = text.split("\n", 1)[0]
+    return hashlib.sha256(re.sub(r"\d+|'[^']*'|\"[^\"]*\"", "#", first).encode()).hexdigest()

@@ -1,0 +1,151 @@
+"""Rows as the locking statements return them: frozen, times aware. Their field order is the statements' column order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Self
+
+from projection.clock import from_db
+from projection.states import NONTERMINAL, State
+
+WORK_COLUMNS: Final = (
+    "Id, WorkId, ProjectionKey, ProjectionActiveKey, ReplayOfWorkId, EventId, Namespace, ExecutionClass, LaneKey, LanePosition, "
+    "LaneOrdinal, EventCreatedDate, DeliverySequence, State, RunAfter, Attempts, MaxAttempts, LeaseToken, ClaimedAt, SourceScopeKey, "
+    "LeaseExpiresAt, CreatedDate, SourceLane"
+)
+"""The columns of a WorkRow: `{work_columns}` in the SQL texts."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkRow:
+    """A work item as read (and usually locked)."""
+
+    id: int
+    work_id: str
+    projection_key: str | None
+    active_key: str | None
+    replay_of_work_id: str | None
+    event_id: int
+    namespace: str
+    execution_class: str
+    lane_key: str | None
+    lane_position: int
+    lane_ordinal: int
+    event_created: datetime
+    delivery_sequence: int
+    state: State
+    run_after: datetime
+    attempts: int
+    max_attempts: int
+    lease_token: str | None
+    claimed_at: datetime | None
+    scope_key: str
+    lease_expires_at: datetime | None
+    created: datetime
+    source_lane: str
+
+    @classmethod
+    def of(cls, row: tuple[Any, ...]) -> Self:
+        values = list(row)
+        for index in (11, 14, 18, 20, 21):
+            values[index] = from_db(values[index])
+        values[13] = State(values[13])
+        return cls(*values)
+
+    @property
+    def is_nonterminal(self) -> bool:
+        return self.state in NONTERMINAL
+
+    @property
+    def is_successor(self) -> bool:
+        """A queued successor: nonterminal, of a projection, without the active key."""
+        return self.is_nonterminal and self.projection_key is not None and self.active_key is None
+
+    @property
+    def is_replay(self) -> bool:
+        return self.replay_of_work_id is not None
+
+    @property
+    def is_live(self) -> bool:
+        """Takes part in its lane: nonterminal and, for projections, holding the active key (protocol 7)."""
+        return self.is_nonterminal and not self.is_successor
+
+
+@dataclass(frozen=True, slots=True)
+class KnownEvent:
+    """An event that a delivery key is already taken by."""
+
+    id: int
+    delivery_key: str
+    payload_sha256: str
+    projection_key: str | None
+    ordinal: int
+    created: datetime
+    delivery_sequence: int
+    next_attempt_at: datetime | None
+    route_id: int | None
+
+    @classmethod
+    def of(cls, row: tuple[Any, ...]) -> Self:
+        values = list(row)
+        values[5], values[7] = from_db(values[5]), from_db(values[7])
+        return cls(*values)
+
+
+@dataclass(frozen=True, slots=True)
+class LaneRow:
+    """A live, unblocked row of a lane."""
+
+    id: int
+    lane_key: str
+    state: State
+    position: int
+    run_after: datetime
+
+    @classmethod
+    def of(cls, row: tuple[Any, ...]) -> Self:
+        return cls(row[0], row[1], State(row[2]), row[3], from_db(row[4]))
+
+
+EVENT_COLUMNS: Final = (
+    "Id, EnqueueOrdinal, ProviderKind, SourceType, SourceId, DeliveryId, ProviderTimestamp, Payload, PayloadSha256, CreatedDate, "
+    "DeliverySequence, ReplayOfEventId, ProviderKind"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EventRow:
+    """An event as a flow will see it; `kind` is the provider's (the canonical one is the route's)."""
+
+    id: int
+    ordinal: int
+    kind: str
+    source_type: str
+    source_id: str
+    delivery_id: str
+    provider_time: datetime | None
+    payload: str
+    payload_sha256: str
+    created: datetime
+    delivery_sequence: int
+    replay_of_event_id: int | None
+    provider_kind: str
+
+    @classmethod
+    def of(cls, row: tuple[Any, ...]) -> Self:
+        values = list(row)
+        values[6], values[9] = from_db(values[6]), from_db(values[9])
+        return cls(*values)
+
+
+def prefixed(alias: str, columns: str) -> str:
+    """`w` + "Id, WorkId" → "w.Id, w.WorkId"."""
+    return ", ".join(f"{alias}.{column.strip()}" for column in columns.split(","))
+
+
+FACT_COLUMNS: Final = (
+    "Id, Namespace, PackId, PackIncarnation, ReceiptId, RouteSnapshot, ProviderKind, SourceType, SourceId, SourceLane, "
+    "TargetMutationLane, DeliveryId, DeliveryKey, DeliverySequence, EnqueueOrdinal, ProviderTimestamp, Payload, PayloadSha256, "
+    "ProjectionKey, ReplayOfEventId, NextAttemptAt, CreatedDate"
+)

@@ -1,0 +1,76 @@
+"""How named statements reach the server: parameters, packet-sized multi-row inserts, derived rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from django.db import connection
+
+from projection.statements import catalogue
+
+LONGEST_INSERT_BYTES: Final = 8 * 1024 * 1024
+"""One INSERT text; further bounded by half of the server's max_allowed_packet (escaping can double a text)."""
+
+
+class Sender:
+    """Sends the named statements of one `sql/` folder.
+
+    Text parts (`{scopes}`) and named values (`%(ids)s`) both come by keyword; positional values as a list.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def fetch(self, name: str, values: Sequence[Any] | None = None, /, **parameters: Any) -> list[Any]:
+        """Rows of a statement."""
+        with connection.cursor() as cursor:
+            cursor.execute(self._text(name, parameters), values if values is not None else parameters)
+            return list(cursor.fetchall())
+
+    def execute(self, name: str, values: Sequence[Any] | None = None, /, **parameters: Any) -> int:
+        """Number of rows that a statement changed."""
+        with connection.cursor() as cursor:
+            cursor.execute(self._text(name, parameters), values if values is not None else parameters)
+            return int(cursor.rowcount)
+
+    def insert_rows(self, name: str, rows: Sequence[tuple[Any, ...]]) -> int:
+        """Insert all rows with as few texts as packets allow; number of rows."""
+        if not rows:
+            return 0
+        with connection.cursor() as cursor:
+            # Django wraps the driver's cursor twice; the limit is an attribute of the innermost one (its default is 64 KiB).
+            cursor.cursor.cursor.max_stmt_length = min(LONGEST_INSERT_BYTES, max_allowed_packet() // 2)
+            cursor.executemany(self._text(name, {}), rows)
+            return len(rows)
+
+    def _text(self, name: str, parameters: dict[str, Any]) -> str:
+        text = catalogue(self._folder)[name]
+        for part, value in parameters.items():
+            text = text.replace(f"{{{part}}}", str(value)) if f"{{{part}}}" in text else text
+        return text
+
+
+_projection: Final = Sender(Path(__file__).parent / "sql")
+fetch, execute, insert_rows = _projection.fetch, _projection.execute, _projection.insert_rows
+"""The projection's own statements."""
+
+
+def derived_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> tuple[str, list[Any]]:
+    """A derived table of given rows that all three servers accept (no VALUES ROW): its text with placeholders, and the values.
+
+    Join it by a number only: a text column of a derived table has a collation of its own.
+    """
+    first = "SELECT " + ", ".join(f"%s AS {column}" for column in columns)
+    further = " UNION ALL SELECT " + ", ".join(["%s"] * len(columns))
+    return first + further * (len(rows) - 1), [value for row in rows for value in row]
+
+
+@cache
+def max_allowed_packet() -> int:
+    """The server's limit for one statement, bytes; asked once per process."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT @@max_allowed_packet")
+        return int(cursor.fetchone()[0])

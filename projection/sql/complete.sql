@@ -1,0 +1,43 @@
+-- Statements of completion (protocol 5): lock the work items in one statement, read siblings and successors in later ones, so that what
+-- committed while the lock was awaited is seen. No Event row is locked.
+
+-- name: complete_claimed_work_items
+-- Ends locked items whose token still holds. The guard is repeated though the rows are locked. Fewer rows than given: lost leases.
+UPDATE `_System_ConnectorWorkItem`
+SET State = %(state)s, TerminalAt = UTC_TIMESTAMP(6), ProjectionActiveKey = NULL, LaneHolderKey = NULL, LeaseOwner = NULL,
+    LeaseToken = NULL, LeaseExpiresAt = NULL
+WHERE Id IN %(ids)s AND State = 'processing' AND LeaseToken IN %(tokens)s
+
+-- name: insert_failures
+-- Append-only history, one row for each failed attempt. (Only placeholders: the driver rewrites nothing else to one multi-row text.)
+INSERT INTO `_System_ConnectorWorkFailure`
+  (WorkItemId, WorkId, Attempt, Outcome, Error, ErrorFingerprint, DelayMs, LeaseOwner, CreatedDate)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)
+
+-- name: retry_claimed_work_items
+-- Returns locked items to `retry`: same generation, lane still held. {delays} is a derived table (Id, DelayMs, CountBack) of numbers.
+-- Fewer rows than given: lost leases.
+UPDATE `_System_ConnectorWorkItem` w JOIN ({delays}) d ON d.Id = w.Id
+SET w.State = 'retry', w.RunAfter = UTC_TIMESTAMP(6) + INTERVAL (d.DelayMs * 1000) MICROSECOND, w.Attempts = w.Attempts - d.CountBack,
+    w.LeaseOwner = NULL, w.LeaseToken = NULL, w.LeaseExpiresAt = NULL
+WHERE w.State = 'processing'
+
+-- name: note_errors
+-- Writes the last error of locked items whose attempt failed. {errors} is a derived table (Id, Error, ErrorFingerprint).
+UPDATE `_System_ConnectorWorkItem` w JOIN ({errors}) d ON d.Id = w.Id
+SET w.LastError = d.Error, w.ErrorFingerprint = d.ErrorFingerprint
+
+-- name: read_successors
+-- Queued successors of K keys, at most K + 1 (more means a key is ambiguous). No lock. Index: ix_work_current.
+SELECT Id FROM `_System_ConnectorWorkItem`
+WHERE ProjectionKey IN %(keys)s AND State = 'blocked' AND ProjectionActiveKey IS NULL ORDER BY Id LIMIT %(limit)s
+
+-- name: cancel_work_items
+-- Ends locked items that nobody executes. 0 rows: claimed or ended meanwhile.
+UPDATE `_System_ConnectorWorkItem`
+SET State = 'cancelled', TerminalAt = UTC_TIMESTAMP(6), ProjectionActiveKey = NULL, LaneHolderKey = NULL
+WHERE Id IN %(ids)s AND State IN ('pending', 'blocked', 'retry')
+
+-- name: read_expired_leases
+-- Items whose lease ran out, oldest first; no lock. Index: ix_work_claim by state.
+SELECT Id FROM `_System_ConnectorWorkItem` WHERE State = 'processing' AND LeaseExpiresAt <= UTC_TIMESTAMP(6) ORDER BY Id LIMIT %(limit)s

@@ -1,0 +1,23 @@
+-- Inputs of generations (protocol 3).
+
+-- name: read_lower_bounds
+-- For each generation: the greatest selected ordinal below its own among the retained ordinary generations of its key, whatever their
+-- state (NULL: none), and whether the projection has rows from before ordinals. Index only: ix_work_coverage, ix_event_range.
+SELECT g.Id, g.ProjectionKey, g.LaneOrdinal,
+  (SELECT p.LaneOrdinal FROM `_System_ConnectorWorkItem` p
+   WHERE p.ProjectionKey = g.ProjectionKey AND p.LaneOrdinal < g.LaneOrdinal AND p.ReplayOfWorkId IS NULL
+   ORDER BY p.LaneOrdinal DESC LIMIT 1)
+FROM `_System_ConnectorWorkItem` g WHERE g.Id IN %(ids)s
+
+-- name: read_inputs
+-- Events of the given ranges in order, replay events excluded. {ranges} is an OR of `(ProjectionKey = … AND EnqueueOrdinal > … AND
+-- EnqueueOrdinal <= …)`. Index: ix_event_range.
+SELECT ProjectionKey, {event_columns} FROM `_System_ConnectorEvent`
+WHERE ({ranges}) AND ReplayOfEventId IS NULL ORDER BY ProjectionKey, EnqueueOrdinal, Id
+
+-- name: read_lineage
+-- The replayed item of each given WorkId, with the ordinal of its selected event's fact. 0 rows: not retained.
+SELECT WorkId, Id, ReplayOfWorkId, ProjectionKey, EventId, LaneOrdinal FROM `_System_ConnectorWorkItem` WHERE WorkId IN %(work_ids)s
+
+-- name: read_events
+SELECT {event_columns} FROM `_System_ConnectorEvent` WHERE Id IN %(ids)s

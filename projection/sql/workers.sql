@@ -1,0 +1,11 @@
+-- name: register_worker
+INSERT INTO `_System_ConnectorWorker` (Id, Kind, Host, Pid, CodeVersion, FlowsHash, StartedAt, SeenAt)
+VALUES (%(id)s, %(kind)s, %(host)s, %(pid)s, %(code_version)s, %(flows_hash)s, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))
+ON DUPLICATE KEY UPDATE SeenAt = VALUES(SeenAt)
+
+-- name: unregister_worker
+DELETE FROM `_System_ConnectorWorker` WHERE Id = %(id)s
+
+-- name: forget_silent_workers
+-- Processes that died without a word.
+DELETE FROM `_System_ConnectorWorker` WHERE SeenAt < UTC_TIMESTAMP(6) - INTERVAL %(seconds)s SECOND

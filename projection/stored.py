@@ -1,0 +1,58 @@
+"""Facts of stored events, by their own route snapshots: for repair, sweep and replay (protocol 2, Rematerialization; S 9).
+
+A stored event is never routed anew: what it was routed by is on the row, also when that route is retired or gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from projection.admission_rows import Fact
+from projection.clock import from_db
+from projection.facts import InboundEvent, RouteFacts
+from projection.models import Event
+from projection.order import Place
+
+
+class MissingProof(LookupError):
+    """An event has no route snapshot, so its execution class cannot be proven; nothing is made of it (fail closed)."""
+
+
+def stored_facts(event_ids: Sequence[int], now: datetime) -> list[Fact]:
+    """The facts of the given events in their first places, due at their deadline or `now`. One statement; none for no ids.
+
+    Raises MissingProof for an event that was never routed.
+    """
+    if not event_ids:
+        return []
+    return [_fact(row, now) for row in Event.objects.read_stored_facts(event_ids)]
+
+
+def _fact(row: dict[str, Any], now: datetime) -> Fact:
+    if not row["RouteSnapshot"]:
+        raise MissingProof(f"event {row['Id']} has no route snapshot")
+    route = RouteFacts.from_snapshot(row["RouteSnapshot"])
+    event = InboundEvent(
+        receipt_id=row["ReceiptId"],
+        item=row["DeliverySequence"],
+        namespace=row["Namespace"],
+        pack_id=row["PackId"],
+        pack_name=route.pack_name,
+        pack_incarnation=row["PackIncarnation"],
+        route=route,
+        provider_kind=row["ProviderKind"],
+        source_type=row["SourceType"],
+        source_id=row["SourceId"],
+        source_lane=row["SourceLane"],
+        target_lane=row["TargetMutationLane"],
+        delivery_id=row["DeliveryId"],
+        delivery_key=row["DeliveryKey"],
+        provider_time=from_db(row["ProviderTimestamp"]),
+        payload=row["Payload"],
+        payload_sha256=row["PayloadSha256"],
+    )
+    place = Place(row["Id"], row["EnqueueOrdinal"], from_db(row["CreatedDate"]), row["DeliverySequence"])
+    deadline = from_db(row["NextAttemptAt"])
+    return Fact(event, route, place, row["ProjectionKey"], max(deadline or now, now))

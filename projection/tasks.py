@@ -1,0 +1,53 @@
+"""Entry points of django-q2: resident loops, one row each; never a row per event or wake-up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.conf import settings
+
+from projection.slots import slot
+from projection.stopping import StopFlag
+from projection.worker import claim_loop
+
+
+def claim(number: int) -> int:
+    """Resident claim loop of slot `number`; returns at once when the slot is taken."""
+    return resident_task("claim", number, claim_loop, "projection.tasks.claim")
+
+
+def resident_task(kind: str, number: int, loop: Callable[..., int], path: str) -> int:
+    """Run `loop` for the resident budget, then hand over to a fresh task. Number of things done."""
+    from django_q.tasks import async_task  # here: importing it connects the broker
+
+    stop = StopFlag()
+    with slot(kind, number) as held:
+        if not held:
+            return 0
+        done = loop(budget_seconds=settings.RESIDENT_BUDGET_SECONDS, stop=stop)
+    if not stop():
+        async_task(path, number, task_name=f"{kind}-{number}")
+    return done
+
+
+def ensure_schedules(plan: dict[str, tuple[str, int]]) -> list[tuple[str, int]]:
+    """One schedule row for each resident loop, made once: name → (task path, slot). They restart a loop that ended badly.
+
+    Returns the (path, slot) of all, for the start that does not wait for the first tick.
+    """
+    from django_q.models import Schedule
+
+    with slot("schedules", 0) as held:
+        for name, (path, number) in plan.items() if held else ():
+            wanted: dict[str, Any] = {
+                "func": path,
+                "args": str(number),
+                "schedule_type": Schedule.MINUTES,
+                "minutes": 1,
+                "repeats": -1,
+            }
+            rows = Schedule.objects.filter(name=name)
+            if not rows.update(**wanted):
+                Schedule.objects.create(name=name, **wanted)
+    return list(plan.values())
