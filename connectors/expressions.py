@@ -21,10 +21,10 @@ HEADERS: Final = "headers"
 BODY: Final = "body"
 
 
-class _ExactFunctions(functions.Functions):  # type: ignore[misc]  # jmespath ships no types for it
+class _ExactFunctions(functions.Functions):
     """JMESPath's functions; `to_string` writes numbers as they were received."""
 
-    @functions.signature({"types": []})  # type: ignore[misc]  # as above
+    @functions.signature({"types": []})
     def _func_to_string(self, value: Any) -> str:
         return value if isinstance(value, str) else exact_json.dump(value)
 

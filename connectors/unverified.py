@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from django.db import Error, connection
 
@@ -134,6 +134,6 @@ def _evidence(endpoint: EndpointFacts, request: IngressRequest) -> str:
 
 
 def _restored(body: bytes, headers: str, url: str, evidence: str) -> IngressRequest:
-    kept = secrets.decrypt(evidence)
-    found = kept[0] if kept else {"url": url, "method": "POST", "headers": {}}
+    nothing: dict[str, Any] = {"url": url, "method": "POST", "headers": {}}
+    found = next(iter(secrets.decrypt(evidence)), nothing)
     return IngressRequest(found["method"], found["url"], Headers({**json.loads(headers or "{}"), **found["headers"]}), body)

@@ -59,6 +59,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "ops_ui.metrics.RequestMetrics",
     "ops_ui.middleware.SecurityHeaders",
+    "connectors.middleware.IngressFirst",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -122,6 +123,9 @@ LOGGING = {
     "root": {"handlers": ["stderr"], "level": "WARNING"},
     "loggers": {"django": {"handlers": [], "level": "WARNING", "propagate": True}},
 }
+
+# django-q2 has an index with a condition; without the condition it is only larger.
+SILENCED_SYSTEM_CHECKS = ["models.W037"]
 
 RESIDENT_BUDGET_SECONDS = 600
 """How long a resident loop runs inside one django-q2 task before it hands over to its successor."""

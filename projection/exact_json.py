@@ -171,6 +171,11 @@ def value_at(text: str, path: tuple[str | int, ...]) -> int | None:
 _LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
+def end_of(text: str, at: int) -> int:
+    """Where the value that starts at `at` ends. Raises NotJson."""
+    return _scan(text, at)[1]
+
+
 def dump(value: Any) -> str:
     """JSON text of a value, without loss: what `parse` gave keeps its digits as sent, `parse(dump(value)) == value`.
 

@@ -55,7 +55,7 @@ class Generic(Pack):
             raise ValueError(f"generic has no setting {sorted(unknown)[0]!r}; it has signature, items, {', '.join(EXPRESSIONS)}")
         self._scheme = _scheme(self.settings.get("signature", DEFAULT_SIGNATURE))
         self._path = Expression.of("items", self.settings["items"]).path() if "items" in self.settings else None
-        chosen = {**DEFAULTS, **{name: self.settings[name] for name in EXPRESSIONS if name in self.settings}}
+        chosen = DEFAULTS | {name: self.settings[name] for name in EXPRESSIONS if name in self.settings}
         self._expressions = {name: Expression.of(name, text) for name, text in chosen.items()}
         self._check_item_identity()
         self._check_no_credential()

@@ -34,7 +34,7 @@ class StandardWebhooks(Pack):
             raise ValueError(
                 f"standard_webhooks has no setting {sorted(unknown)[0]!r}; it has {', '.join(EXPRESSIONS)} and tolerance"
             )
-        chosen = {**DEFAULTS, **{name: self.settings[name] for name in EXPRESSIONS if name in self.settings}}
+        chosen = DEFAULTS | {name: self.settings[name] for name in EXPRESSIONS if name in self.settings}
         self._expressions = {name: Expression.of(name, text) for name, text in chosen.items()}
         self._scheme = standard_webhooks(tolerance=self.settings.get("tolerance", TOLERANCE_SECONDS))
 

@@ -1,0 +1,77 @@
+"""Reading a request's body from the WSGI server, bounded, also when it comes in chunks.
+
+Django's own reading is not used: it knows no chunked bodies and has a limit of its own, below the one that we promise.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+from connectors.delivery import Outcome
+
+PIECE_BYTES: Final = 64 * 1024
+DRAIN_MOST_BYTES: Final = 32 * 1024 * 1024
+"""Of an unread body this much is read and dropped after the answer: a sender that still writes would get a reset, not the answer."""
+DRAIN_SECONDS: Final = 5.0
+
+
+_INCOMPLETE: Final = Outcome("body_incomplete", 400, message="The body ended before its declared length; nothing was stored.")
+_LENGTH_REQUIRED: Final = Outcome("length_required", 411, message="This server needs a Content-Length header.")
+
+
+def read_body(environ: Mapping[str, Any], limit: int) -> bytes | Outcome:
+    """The exact body, at most `limit` bytes, or the refusal to answer: 413, 415, 411 or 400. Holds at most `limit` bytes; never raises.
+
+    A declared length above the limit is refused without reading.
+    """
+    encoding = environ.get("HTTP_CONTENT_ENCODING", "").strip().lower()
+    if encoding not in ("", "identity"):
+        return Outcome("unsupported_encoding", 415, message="The body is compressed; send it without Content-Encoding.")
+    if "chunked" in environ.get("HTTP_TRANSFER_ENCODING", "").lower():
+        return _read(environ["wsgi.input"], None, limit) if environ.get("wsgi.input_terminated") else _LENGTH_REQUIRED
+    declared = environ.get("CONTENT_LENGTH") or "0"
+    if not (declared.isascii() and declared.isdigit()) or len(declared) > 18:
+        return Outcome("bad_length", 400, message="The Content-Length header is not a number.")
+    length = int(declared)
+    return too_large(limit) if length > limit else _read(environ["wsgi.input"], length, limit)
+
+
+def too_large(limit: int) -> Outcome:
+    return Outcome("too_large", 413, message=f"The body is larger than the {limit} bytes that this endpoint accepts.")
+
+
+def _read(stream: Any, length: int | None, limit: int) -> bytes | Outcome:
+    pieces: list[bytes] = []
+    size = 0
+    most = limit + 1 if length is None else length
+    try:
+        while size < most and (piece := stream.read(min(PIECE_BYTES, most - size))):
+            pieces.append(piece)
+            size += len(piece)
+    except Exception:  # noqa: BLE001 - each WSGI server has errors of its own for a body that breaks off or is no valid chunking
+        return _INCOMPLETE
+    if length is not None and size < length:
+        return _INCOMPLETE
+    return too_large(limit) if size > limit else b"".join(pieces)
+
+
+def drain(environ: Mapping[str, Any]) -> None:
+    """Read and drop what the sender still writes, after it was answered: bounded in bytes and seconds. Only under gunicorn."""
+    socket, stream = environ.get("gunicorn.socket"), environ.get("wsgi.input")
+    if socket is None or stream is None:
+        return
+    until, dropped = time.monotonic() + DRAIN_SECONDS, 0
+    before = socket.gettimeout()
+    # Whatever goes wrong here, the answer is out already; gunicorn closes a connection whose body it cannot finish.
+    with contextlib.suppress(Exception):
+        while dropped < DRAIN_MOST_BYTES and (left := until - time.monotonic()) > 0:
+            socket.settimeout(left)
+            piece = stream.read(PIECE_BYTES)
+            if not piece:
+                break
+            dropped += len(piece)
+    with contextlib.suppress(OSError):
+        socket.settimeout(before)

@@ -1,0 +1,106 @@
+"""`receive ENDPOINT FILE…`: store deliveries from files as HTTP would, without a signature (the operator is trusted)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, Final
+
+from django.core.management.base import CommandError, CommandParser
+
+from connectors import endpoints_cache
+from connectors.changes import DEFAULT_NAMESPACE
+from connectors.delivery import IngressRequest, Outcome
+from connectors.delivery_files import BadLine, Delivery, deliveries
+from connectors.endpoints_cache import EndpointFacts
+from connectors.http_body import too_large
+from connectors.receive import store_durably
+from projection.cli import DONE, FINDINGS, HeadraceCommand, refusal
+
+STDIN: Final = "-"
+
+
+class Command(HeadraceCommand):
+    help = "Store deliveries from files (JSON Lines), durably, as HTTP would."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("endpoint", metavar="ENDPOINT", help="slug, or namespace/slug")
+        parser.add_argument(
+            "files",
+            metavar="FILE",
+            nargs="*",
+            default=[STDIN],
+            help='one body a line, or {"headers": …, "body": …}; - or nothing reads standard input',
+        )
+
+    def perform(self, *, endpoint: str, files: list[str], **_options: Any) -> int:
+        facts = self._endpoint(endpoint)
+        if facts is None:
+            reason = f"there is no endpoint {endpoint!r}; `endpoints list` shows those that there are"
+            self.emit({"refused": [refusal(endpoint, "not_found", reason)]}, [reason])
+            return FINDINGS
+        _require_readable(files)
+        self._totals = {"received": 0, "duplicates": 0}
+        self._receipts: list[str] = []
+        self._refused: list[dict[str, str]] = []
+        for name in files:
+            with _opened(name) as stream:
+                for found in deliveries(stream):
+                    self._take(facts, name, found)
+        self._report()
+        return FINDINGS if self._refused else DONE
+
+    def _endpoint(self, name: str) -> EndpointFacts | None:
+        namespace, slash, slug = name.partition("/")
+        facts = endpoints_cache.load((namespace, slug) if slash else (DEFAULT_NAMESPACE, name))
+        if facts is not None and facts.availability != "open":
+            raise CommandError(f"endpoint {name!r} is {facts.availability}; enable it (and its pack), then store the deliveries")
+        return facts
+
+    def _take(self, endpoint: EndpointFacts, name: str, found: Delivery | BadLine) -> None:
+        place = f"{name}:{found.line}"
+        if isinstance(found, BadLine):
+            self._refused.append(refusal(place, "bad_line", found.reason))
+            return
+        outcome = _stored(endpoint, found)
+        if outcome.code == "accepted":
+            self._totals["received"] += 1
+            self._receipts.append(str(outcome.receipt_id))
+        elif outcome.code == "duplicate":
+            self._totals["duplicates"] += 1
+        else:
+            self._refused.append(refusal(place, outcome.code, outcome.message))
+
+    def _report(self) -> None:
+        answer = {**self._totals, "receipts": self._receipts, "refused": self._refused}
+        lines = [f"{self._totals['received']} received, {self._totals['duplicates']} duplicates, {len(self._refused)} refused"]
+        self.emit(answer, [*lines, *(f"{one['id']}: {one['reason']}" for one in self._refused)])
+
+
+def _stored(endpoint: EndpointFacts, found: Delivery) -> Outcome:
+    if len(found.body) > endpoint.max_body_bytes:
+        return too_large(endpoint.max_body_bytes)
+    url = f"{endpoint.public_url}/ingress/{endpoint.namespace}/{endpoint.slug}"
+    return store_durably(endpoint, IngressRequest("POST", url, found.headers, found.body))
+
+
+def _require_readable(files: list[str]) -> None:
+    """Raises CommandError before anything is stored when a file is not there."""
+    for name in files:
+        if name != STDIN and not Path(name).is_file():
+            raise CommandError(f"{name} is no file; give files of JSON Lines, or - for standard input")
+
+
+@contextmanager
+def _opened(name: str) -> Iterator[IO[bytes]]:
+    if name == STDIN:
+        yield sys.stdin.buffer
+        return
+    try:
+        stream = Path(name).open("rb")  # noqa: SIM115  # closed by the with statement below
+    except OSError as error:
+        raise CommandError(f"{name} cannot be read: {error.strerror}") from None
+    with stream:
+        yield stream
