@@ -1,8 +1,24 @@
 """The Django project package and the operations console."""
 
 from django.apps import AppConfig
+from django.contrib.admin import apps as admin_apps
 
 
 class OpsUiConfig(AppConfig):
     name = "ops_ui"
     verbose_name = "Headrace"
+    default = True
+
+    def ready(self) -> None:
+        # Here: the checks read models, which exist only once every app is loaded.
+        from ops_ui import checks, tls
+
+        checks.register_all()
+        tls.register()
+
+
+class ConsoleAdminConfig(admin_apps.AdminConfig):
+    """Django's admin with the console as its site (named in INSTALLED_APPS in place of `django.contrib.admin`)."""
+
+    default = False
+    default_site = "ops_ui.console.ConsoleSite"

@@ -1,6 +1,10 @@
 """gunicorn: the web server of ingress and console. The supervisor hands over the bound socket."""
 
+import os
 from pathlib import Path
+from typing import Any
+
+from prometheus_client import multiprocess
 
 # Two processes so that one that is restarted leaves the other to answer; threads because a request mostly waits for the database.
 workers = 2
@@ -16,3 +20,10 @@ keepalive = 75
 worker_tmp_dir = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108  # gunicorn makes an anonymous file there
 # Its control socket has one path per user, for all gunicorns of the host.
 control_socket_disable = True
+
+
+def child_exit(server: Any, worker: Any) -> None:
+    """Take a dead worker's live gauges out of `/metrics`."""
+    del server
+    if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
+        multiprocess.mark_process_dead(worker.pid)

@@ -19,6 +19,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import connection
+from django.utils.module_loading import import_string
 
 from ops_ui.start import CannotStart
 from ops_ui.start.database_server import ensure_database
@@ -43,6 +44,7 @@ def prepare(*, schema_only: bool = False) -> None:
         call_command("migrate", run_syncdb=True, interactive=False, verbosity=0)
         call_command("activate_projection", stdout=sys.stderr)
         if not schema_only:
+            import_string(settings.WSGI_APPLICATION)  # middleware and URLs load, or the start stops here
             call_command("collectstatic", interactive=False, verbosity=0)
             _first_start()
 

@@ -169,11 +169,12 @@ class Use:
 
     def ensure_running(self) -> None:
         """Return once the database answers; start a keeper unless there is one. Raises CannotStart when that fails."""
+        if not self.is_running():
+            self._keeper = None  # one that ended earlier says nothing about the next
         # In this order: a keeper first cuts off a server that was left over, then starts its own.
         while not (self._database.is_kept() and self._database.answers()):
             if not self.is_running():
                 if self._keeper is not None and self._keeper.returncode:
-                    self._keeper = None
                     raise CannotStart(
                         f"The private database in {self._database.folder} does not start "
                         f"({self._database.last_words()}); see {self._database.log}."

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import http.client
+import shutil
 import signal
 import socket
 import sys
 import time
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Final
 
 from ops_ui.environment import Bind
 from ops_ui.start import CannotStart
 from ops_ui.start.installation import Installation
 from ops_ui.start.locks import FileLock
-from ops_ui.start.parts import Part
+from ops_ui.start.parts import Part, pause_seconds
 from ops_ui.start.private_database import Use
 
 TICK_SECONDS: Final = 1.0
@@ -71,6 +73,8 @@ class Supervisor:
     def __init__(self, installation: Installation) -> None:
         self._installation = installation
         self._database: Use | None = None
+        self._database_failures = 0
+        self._database_not_before = 0.0
         self._parts: list[Part] = []
         self.signals = {signal.SIGINT, signal.SIGTERM, signal.SIGCHLD}
         # Under nohup the end of the terminal is meant to be survived.
@@ -131,13 +135,20 @@ class Supervisor:
             "--bind",
             f"fd://{listener.fileno()}",
         ]
-        environ = self._installation.environ
+        environ = {**self._installation.environ, "PROMETHEUS_MULTIPROC_DIR": str(self._empty_metrics_folder())}
         self._parts = [
             Part("web", [*gunicorn, "ops_ui.wsgi:application"], environ, WEB_GRACE_SECONDS, (listener.fileno(),)),
             Part("cluster", [sys.executable, "manage.py", "qcluster"], environ, CLUSTER_GRACE_SECONDS),
         ]
         for part in self._parts:
             part.start()
+
+    def _empty_metrics_folder(self) -> Path:
+        """Where the processes share their counters; those of an earlier start would be added to the new ones."""
+        folder = self._installation.state_dir / "metrics"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(mode=0o700)
+        return folder
 
     def _announce(self, listener: socket.socket) -> None:
         address = listener.getsockname()
@@ -149,13 +160,25 @@ class Supervisor:
         say(f"ingress: {self._installation.public_url or url}/ingress/<namespace>/<endpoint>   stop with Ctrl-C")
 
     def _tend(self) -> None:
-        if self._database is not None and not self._database.is_running():
-            say("database ended; starting it again")
-            self._database.ensure_running()
+        self._tend_database()
         for part in self._parts:
             news = part.tend()
             if news:
                 say(news)
+
+    def _tend_database(self) -> None:
+        if self._database is None or self._database.is_running() or time.monotonic() < self._database_not_before:
+            return
+        say("database ended; starting it again")
+        try:
+            self._database.ensure_running()
+        except CannotStart as error:
+            self._database_failures += 1
+            pause = pause_seconds(self._database_failures)
+            self._database_not_before = time.monotonic() + pause
+            say(f"{error} Trying again in {pause:g} s")
+        else:
+            self._database_failures = 0
 
     def _stop(self) -> None:
         """Web, cluster, database: each ends before what it stands on does."""
