@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -35,48 +36,55 @@ class Command(HeadraceCommand):
             help='one body a line, or {"headers": …, "body": …}; - or nothing reads standard input',
         )
 
-    def perform(self, *, endpoint: str, files: list[str], **_options: Any) -> int:
-        facts = self._endpoint(endpoint)
-        if facts is None:
-            reason = f"there is no endpoint {endpoint!r}; `endpoints list` shows those that there are"
-            self.emit({"refused": [refusal(endpoint, "not_found", reason)]}, [reason])
+    def perform(self, **options: Any) -> int:
+        name, files = options["endpoint"], options["files"]
+        endpoint = _endpoint(name)
+        if endpoint is None:
+            reason = f"there is no endpoint {name!r}; `endpoints list` shows those that there are"
+            self.emit({"refused": [refusal(name, "not_found", reason)]}, [reason])
             return FINDINGS
         _require_readable(files)
-        self._totals = {"received": 0, "duplicates": 0}
-        self._receipts: list[str] = []
-        self._refused: list[dict[str, str]] = []
-        for name in files:
-            with _opened(name) as stream:
+        tally = Tally()
+        for file in files:
+            with _opened(file) as stream:
                 for found in deliveries(stream):
-                    self._take(facts, name, found)
-        self._report()
-        return FINDINGS if self._refused else DONE
+                    tally.add(f"{file}:{found.line}", found, endpoint)
+        self.emit(asdict(tally) | {"received": len(tally.receipts)}, tally.lines())
+        return FINDINGS if tally.refused else DONE
 
-    def _endpoint(self, name: str) -> EndpointFacts | None:
-        namespace, slash, slug = name.partition("/")
-        facts = endpoints_cache.load((namespace, slug) if slash else (DEFAULT_NAMESPACE, name))
-        if facts is not None and facts.availability != "open":
-            raise CommandError(f"endpoint {name!r} is {facts.availability}; enable it (and its pack), then store the deliveries")
-        return facts
 
-    def _take(self, endpoint: EndpointFacts, name: str, found: Delivery | BadLine) -> None:
-        place = f"{name}:{found.line}"
+@dataclass(slots=True)
+class Tally:
+    """What became of the lines so far."""
+
+    receipts: list[str] = field(default_factory=list)
+    duplicates: int = 0
+    refused: list[dict[str, str]] = field(default_factory=list)
+
+    def add(self, place: str, found: Delivery | BadLine, endpoint: EndpointFacts) -> None:
+        """Store one line's delivery and count its outcome; `place` is file and line."""
         if isinstance(found, BadLine):
-            self._refused.append(refusal(place, "bad_line", found.reason))
+            self.refused.append(refusal(place, "bad_line", found.reason))
             return
         outcome = _stored(endpoint, found)
         if outcome.code == "accepted":
-            self._totals["received"] += 1
-            self._receipts.append(str(outcome.receipt_id))
+            self.receipts.append(str(outcome.receipt_id))
         elif outcome.code == "duplicate":
-            self._totals["duplicates"] += 1
+            self.duplicates += 1
         else:
-            self._refused.append(refusal(place, outcome.code, outcome.message))
+            self.refused.append(refusal(place, outcome.code, outcome.message))
 
-    def _report(self) -> None:
-        answer = {**self._totals, "receipts": self._receipts, "refused": self._refused}
-        lines = [f"{self._totals['received']} received, {self._totals['duplicates']} duplicates, {len(self._refused)} refused"]
-        self.emit(answer, [*lines, *(f"{one['id']}: {one['reason']}" for one in self._refused)])
+    def lines(self) -> list[str]:
+        counts = f"{len(self.receipts)} received, {self.duplicates} duplicates, {len(self.refused)} refused"
+        return [counts, *(f"{one['id']}: {one['reason']}" for one in self.refused)]
+
+
+def _endpoint(name: str) -> EndpointFacts | None:
+    namespace, slash, slug = name.partition("/")
+    facts = endpoints_cache.load((namespace, slug) if slash else (DEFAULT_NAMESPACE, name))
+    if facts is not None and facts.availability != "open":
+        raise CommandError(f"endpoint {name!r} is {facts.availability}; enable it (and its pack), then store the deliveries")
+    return facts
 
 
 def _stored(endpoint: EndpointFacts, found: Delivery) -> Outcome:
