@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from projection.logs import log_event
 from projection.models import WorkItem
-from projection.refused import Refused
+from projection.refusals import Refused
 from projection.retry_policy import storable
 from projection.sending import execute, fetch
 from projection.states import NONTERMINAL, State

@@ -7,7 +7,7 @@ import pytest
 from projection.clock import now
 from projection.discard import Discarded, discard
 from projection.models import WorkItem
-from projection.refused import Refused
+from projection.refusals import Refused
 from projection.retry_now import retry_now
 from tests.rows import LONG_AGO, PAGES, event_row, replay_row, work_row
 
