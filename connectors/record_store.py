@@ -8,14 +8,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from django.db import connection
-
 from connectors.record_fold import RecordState, properties_of, properties_text
 from projection.clock import now, to_db
 from projection.identity import digest
-from projection.statements import catalogue
+from projection.sending import Sender
 
-SQL: Final = Path(__file__).parent / "sql"
+sql: Final = Sender(Path(__file__).parent / "sql")
 
 
 class RecordVanished(RuntimeError):
@@ -59,19 +57,19 @@ def lock_records(identities: Collection[RecordIdentity]) -> dict[RecordIdentity,
     if missing:
         _insert_missing_records(missing)
         ids = _read_record_ids(list(by_key))
-    rows = _fetch("lock_records", ids=tuple(sorted(ids.values())))
+    rows = sql.fetch("lock_records", ids=tuple(sorted(ids.values())))
     if len(rows) < len(by_key):
         raise RecordVanished(str(RecordVanished.__doc__))
     return {by_key[row[1]]: _locked(row, by_key[row[1]]) for row in rows}
 
 
 def _read_record_ids(keys: Sequence[str]) -> dict[str, int]:
-    return dict(_fetch("read_record_ids", keys=tuple(keys)))
+    return dict(sql.fetch("read_record_ids", keys=tuple(keys)))
 
 
 def _insert_missing_records(missing: Sequence[RecordIdentity]) -> None:
     moment = to_db(now())
-    _execute_rows("insert_missing_records", [(*_columns(one), "{}", 0, 0, 0, 0, moment, moment) for one in missing])
+    sql.insert_rows("insert_missing_records", [(*_columns(one), "{}", 0, 0, 0, 0, moment, moment) for one in missing])
 
 
 def _locked(row: tuple[Any, ...], identity: RecordIdentity) -> LockedRecord:
@@ -81,7 +79,7 @@ def _locked(row: tuple[Any, ...], identity: RecordIdentity) -> LockedRecord:
 
 
 def write_records(records: Iterable[tuple[LockedRecord, RecordState]]) -> None:
-    """Store the new state of locked records, in one multi-row statement (64 KiB a text)."""
+    """Store the new state of locked records, in one multi-row statement (more when they exceed a packet)."""
     rows = []
     for locked, state in records:
         folded = (
@@ -93,7 +91,7 @@ def write_records(records: Iterable[tuple[LockedRecord, RecordState]]) -> None:
             state.last_ordinal,
         )
         rows.append((locked.id, *_columns(locked.identity), *folded, locked.read_at, locked.read_at))
-    _execute_rows("write_records", rows)
+    sql.insert_rows("write_records", rows)
 
 
 def _columns(identity: RecordIdentity) -> tuple[str, ...]:
@@ -105,14 +103,3 @@ def _columns(identity: RecordIdentity) -> tuple[str, ...]:
         identity.source_type,
         identity.source_id,
     )
-
-
-def _fetch(name: str, **parameters: Any) -> list[tuple[Any, ...]]:
-    with connection.cursor() as cursor:
-        cursor.execute(catalogue(SQL)[name], parameters)
-        return list(cursor.fetchall())
-
-
-def _execute_rows(name: str, rows: Sequence[tuple[Any, ...]]) -> None:
-    with connection.cursor() as cursor:
-        cursor.executemany(catalogue(SQL)[name], rows)

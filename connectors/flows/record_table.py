@@ -20,7 +20,7 @@ Facts = list[tuple[Input, Change]]
 
 @flow("record_table", atomic=True, batch=True)
 def record_table(generations: list[Generation]) -> None:
-    """Fold all generations: three statements (five when a record is new), however many there are.
+    """Fold all generations: three statements (six when a record is new), however many there are.
 
     Raises UnfoldableChange, naming the generation, for a payload that is not JSON or a change that no record can hold (NaN).
     """
