@@ -1,0 +1,125 @@
+"""Masks of a route: the value of a masked field is shown as `•••`, every other character of the text stays as it is.
+
+A mask is a dotted path: `$.email`, `$.contact.phone`, `$.items[*].card`, `$[*].propertyValue`. A path that ends at an object or
+array hides all of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from json.decoder import scanstring  # type: ignore[attr-defined]  # documented in json/decoder.py, absent from typeshed
+from typing import Final
+
+from projection.exact_json import NotJson, parse
+
+HIDDEN: Final = "•••"
+EACH: Final = "[*]"
+_STEP: Final = re.compile(r"\.([^.\[\]\s]+)|(\[\*\])")
+_SCALAR: Final = re.compile(r"[^\s,\]}]*")
+_BRACKETS: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')
+_SPACES: Final = re.compile(r"[ \t\n\r]*")
+
+Path = tuple[str, ...]
+
+
+class BadMask(ValueError):
+    """A mask is no dotted path; write it like $.email, $.contact.phone or $.items[*].card."""
+
+
+def path(mask: str) -> Path:
+    """The steps of a mask: member names, and `[*]` for each element. Raises BadMask."""
+    if not mask.startswith("$") or len(mask) == 1:
+        raise BadMask(f"{mask!r} is no mask: write it like $.email, $.contact.phone or $.items[*].card")
+    steps: list[str] = []
+    at = 1
+    while at < len(mask):
+        found = _STEP.match(mask, at)
+        if found is None:
+            raise BadMask(f"{mask!r} is no mask: character {at + 1} starts neither .name nor [*]")
+        steps.append(found.group(1) or EACH)
+        at = found.end()
+    return tuple(steps)
+
+
+def mask(text: str, masks: Iterable[str], *, anywhere: bool = False) -> str:
+    """`text` with the value of each masked field replaced by `•••`, and nothing else changed.
+
+    `anywhere` applies each path at every object inside the text too (for a receipt's body, whose items lie somewhere in it). A text
+    that is not JSON cannot be searched for fields, so with masks it is hidden whole. Raises BadMask.
+    """
+    paths = [path(one) for one in masks]
+    if not paths:
+        return text
+    try:
+        parse(text)
+        slices = sorted(_slices(text, 0, paths, paths if anywhere else []))
+    except (NotJson, RecursionError):
+        return HIDDEN
+    return "".join(_with_hidden(text, slices))
+
+
+def _with_hidden(text: str, slices: Iterable[tuple[int, int]]) -> Iterator[str]:
+    at = 0
+    for start, end in slices:
+        if start < at:  # inside a value that is hidden already
+            continue
+        yield text[at:start]
+        yield HIDDEN
+        at = end
+    yield text[at:]
+
+
+def _slices(text: str, at: int, paths: list[Path], everywhere: list[Path]) -> Iterator[tuple[int, int]]:
+    """Start and end of each value that a path leads to from the value at `at` (`()` leads to the value itself)."""
+    at = _skip(text, at)
+    for step, start, end in _children(text, at):
+        below = [one[1:] for one in paths if one[0] == step]
+        if () in below:
+            yield start, end
+        elif below or everywhere:
+            yield from _slices(text, start, [*below, *everywhere], everywhere)
+
+
+def _children(text: str, at: int) -> Iterator[tuple[str, int, int]]:
+    """(step, start, end) of each member of the object or element of the array at `at`; nothing for other values.
+
+    A member whose name occurs twice is given twice: both values were sent, both may be private.
+    """
+    if text[at] not in "[{":
+        return
+    closing, is_object = ("}", True) if text[at] == "{" else ("]", False)
+    at = _skip(text, at + 1)
+    while text[at] != closing:
+        step = EACH
+        if is_object:
+            step, at = scanstring(text, at + 1, True)
+            at = _skip(text, _skip(text, at) + 1)  # the colon
+        end = _end(text, at)
+        yield step, at, end
+        at = _skip(text, end)
+        if text[at] == ",":
+            at = _skip(text, at + 1)
+
+
+def _end(text: str, at: int) -> int:
+    """Where the value that starts at `at` ends. The text is known to be JSON."""
+    if text[at] == '"':
+        return int(scanstring(text, at + 1, True)[1])
+    if text[at] not in "[{":
+        return _match_end(_SCALAR, text, at)
+    depth = 0
+    for token in _BRACKETS.finditer(text, at):
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(token.group(), 0)
+        if depth == 0:
+            return token.end()
+    raise NotJson("a value has no end")
+
+
+def _skip(text: str, at: int) -> int:
+    return _match_end(_SPACES, text, at)
+
+
+def _match_end(pattern: re.Pattern[str], text: str, at: int) -> int:
+    found = pattern.match(text, at)
+    return found.end() if found else at

@@ -1,0 +1,71 @@
+"""Geometry of the charts: pure functions from numbers to SVG coordinates. Colours and widths are classes of the stylesheet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+BAR_STEP: Final = 6
+BAR_WIDTH: Final = 4.5
+BAR_HEIGHT: Final = 56
+TIMELINE_WIDTH: Final = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    x: float
+    y: float
+    height: float
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """One bar for each value, in a box of `width` × `height`; a value of 0 has no height."""
+
+    bars: tuple[Bar, ...]
+    width: float
+    height: float
+    peak: int
+    total: int
+    bar_width: float = BAR_WIDTH
+
+
+def bars(values: Sequence[int]) -> Bars:
+    """Bars scaled to the largest value; a value above 0 is at least 1.5 high, so that it is seen beside a burst."""
+    peak = max(values, default=0)
+    made = []
+    for place, value in enumerate(values):
+        height = max(1.5, BAR_HEIGHT * value / peak) if value else 0.0
+        made.append(Bar(place * BAR_STEP, round(BAR_HEIGHT - height, 2), round(height, 2), value))
+    return Bars(tuple(made), max(len(values) * BAR_STEP, 1), BAR_HEIGHT, peak, sum(values))
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    x: float
+    selected: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """Dots of a generation's inputs from its first to its last event."""
+
+    dots: tuple[Dot, ...]
+    first: datetime
+    last: datetime
+
+
+def timeline(moments: Sequence[tuple[datetime, bool]]) -> Timeline | None:
+    """A dot for each (time, is it the selected event); None without any. Equal times stand in the middle."""
+    if not moments:
+        return None
+    first, last = min(at for at, _ in moments), max(at for at, _ in moments)
+    length = (last - first).total_seconds()
+    dots = tuple(
+        Dot(round(TIMELINE_WIDTH * ((at - first).total_seconds() / length if length else 0.5), 1), selected)
+        for at, selected in moments
+    )
+    return Timeline(dots, first, last)

@@ -1,0 +1,80 @@
+"""The admin site: Django's own, with the rooms of the console in front of its model pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib.admin import AdminSite
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, URLResolver, path, register_converter
+
+from ops_ui.rooms import OVERVIEW, sections
+
+
+class AsciiConverter:
+    """A key in a URL: ASCII, like the columns that it is compared with; anything else is no page."""
+
+    regex = "[!-.0-~]+"
+
+    def to_python(self, value: str) -> str:
+        return value
+
+    def to_url(self, value: str) -> str:
+        return value
+
+
+register_converter(AsciiConverter, "ascii")
+
+Urls = list[URLPattern | URLResolver]
+
+
+class ConsoleSite(AdminSite):
+    """`admin.site`: pages at `/admin/<room>/`, named `admin:<room>`; the index is the overview."""
+
+    site_header = "Headrace"
+    site_title = "Headrace"
+    site_url = None
+    enable_nav_sidebar = False
+
+    def get_urls(self) -> Urls:
+        # Views import models; this module is imported while the apps load.
+        from ops_ui import actions
+        from ops_ui.views import configuration, dead_letters, events, generations, lanes, receipts, records
+
+        pages: list[tuple[str, Callable[..., Any], str]] = [
+            ("receipts/", receipts.listing, "receipts"),
+            ("receipts/<int:receipt_id>/", receipts.detail, "receipt"),
+            ("receipts/<int:receipt_id>/body", receipts.body, "receipt_body"),
+            ("unverified/", receipts.unverified, "unverified"),
+            ("unverified/<int:delivery_id>/", receipts.unverified_detail, "unverified_delivery"),
+            ("events/", events.listing, "events"),
+            ("events/<int:event_id>/", events.detail, "event"),
+            ("events/<int:event_id>/payload", events.payload, "event_payload"),
+            ("generations/", generations.listing, "generations"),
+            ("generations/<ascii:work_id>/", generations.detail, "generation"),
+            ("lanes/", lanes.listing, "lanes"),
+            ("lanes/<ascii:lane_key>/", lanes.detail, "lane"),
+            ("dead-letters/", dead_letters.listing, "dead_letters"),
+            ("dead-letters/replay/", actions.replay, "replay"),
+            ("dead-letters/<ascii:work_id>/", dead_letters.detail, "dead_letter"),
+            ("records/", records.listing, "records"),
+            ("records/<int:record_id>/", records.detail, "record"),
+            ("packs/", configuration.packs, "packs"),
+            ("routes/", configuration.routes, "routes"),
+            ("routes/<int:route_id>/", configuration.route, "route"),
+            ("workers/", configuration.workers, "workers"),
+            ("audit/", configuration.audit, "audit"),
+        ]
+        return [*(path(url, self.admin_view(view), name=name) for url, view, name in pages), *super().get_urls()]
+
+    def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:  # type: ignore[override]  # noqa: ARG002
+        """The overview; nobody passes another context."""
+        from ops_ui.views.overview import overview
+
+        return overview(request)
+
+    def each_context(self, request: HttpRequest) -> dict[str, Any]:
+        """The context of every admin page, with the rooms that this user may enter."""
+        current = getattr(request, "room", None) or (OVERVIEW if request.path_info.endswith("/admin/") else None)
+        return {**super().each_context(request), "sections": sections(request.user), "room": current}

@@ -1,0 +1,168 @@
+"""Filters of the lists. Each says which of its fields an index serves; the others read a bounded window (`keyset.windowed`)."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final
+
+import django_filters
+from django import forms
+from django.core.validators import RegexValidator
+from django.db.models import QuerySet
+
+from connectors.models import Pack, Receipt, Record, Route
+from ops_ui.keyset import NEWEST_FIRST, Order
+from projection.models import Event, WorkItem
+from projection.states import NONTERMINAL, ReceiptState, State
+
+CHOICES_SHOWN: Final = 500
+UNROUTED: Final = "~unrouted"
+
+
+def route_choices() -> list[tuple[str, str]]:
+    """Route keys, also retired ones: their events are still there."""
+    keys = Route.objects.order_by("route_key").values_list("route_key", flat=True).distinct()[:CHOICES_SHOWN]
+    return [(key, key) for key in keys]
+
+
+def pack_choices() -> list[tuple[str, str]]:
+    names = Pack.objects.order_by("name").values_list("name", flat=True).distinct()[:CHOICES_SHOWN]
+    return [(name, name) for name in names]
+
+
+def _key(label: str, field: str) -> django_filters.CharFilter:
+    """An ASCII key column: other text cannot be compared with it."""
+    return _exact(label, field, validators=[RegexValidator(r"\A[!-~]*\Z", "A key has ASCII characters only.")])
+
+
+def _exact(label: str, field: str, **extra: Any) -> django_filters.CharFilter:
+    widget = forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"})
+    return django_filters.CharFilter(label=label, field_name=field, lookup_expr="exact", widget=widget, **extra)
+
+
+class ListFilter(django_filters.FilterSet):
+    """A filter form of one list."""
+
+    windowed: ClassVar[frozenset[str]] = frozenset()
+
+    def given(self) -> dict[str, Any]:
+        """The valid values that were given, by field. A malformed value is left out (and shown with its error)."""
+        self.form.is_valid()
+        return {name: value for name, value in self.form.cleaned_data.items() if value not in ("", None)}
+
+    @property
+    def is_windowed(self) -> bool:
+        """Whether some given value is served by no index."""
+        return bool(self.windowed & self.given().keys())
+
+    def order(self) -> Order:
+        """The order whose index serves the given values."""
+        return NEWEST_FIRST
+
+    def by_route(self, rows: QuerySet[Any], _name: str, value: str) -> QuerySet[Any]:
+        return rows.filter(route_id__in=list(Route.objects.filter(route_key=value).values_list("id", flat=True)))
+
+    def by_pack(self, rows: QuerySet[Any], _name: str, value: str) -> QuerySet[Any]:
+        return rows.filter(pack_id__in=list(Pack.objects.filter(name=value).values_list("id", flat=True)))
+
+
+class ReceiptFilter(ListFilter):
+    windowed = frozenset({"pack"})
+    state = django_filters.ChoiceFilter(choices=[(s.value, s.value) for s in ReceiptState], empty_label="any")
+    delivery = _exact("Delivery id", "idempotency_key")
+    pack = django_filters.ChoiceFilter(choices=pack_choices, method="by_pack", empty_label="any")
+
+    class Meta:
+        model = Receipt
+        fields: list[str] = []
+
+    def order(self) -> Order:
+        """By state: ix_receipt_state (state, received, id); else the primary key."""
+        return Order("received_at") if "state" in self.given() else NEWEST_FIRST
+
+
+class EventFilter(ListFilter):
+    windowed = frozenset({"kind", "route"})
+    source = _exact("Source id", "source_id")
+    delivery = _exact("Delivery id", "delivery_id")
+    kind = _exact("Event kind", "event_kind")
+    route = django_filters.ChoiceFilter(
+        choices=lambda: [(UNROUTED, "(unrouted)"), *route_choices()], method="by_event_route", empty_label="any"
+    )
+
+    class Meta:
+        model = Event
+        fields: list[str] = []
+
+    def by_event_route(self, rows: QuerySet[Any], _name: str, value: str) -> QuerySet[Any]:
+        return rows.filter(route_id=None) if value == UNROUTED else self.by_route(rows, _name, value)
+
+
+class GenerationFilter(ListFilter):
+    windowed = frozenset({"route"})
+    state = django_filters.ChoiceFilter(choices=[(s.value, s.value) for s in State], method="by_state", empty_label="any")
+    source = _exact("Source lane", "source_lane")
+    work = _key("Work id", "work_id")
+    route = django_filters.ChoiceFilter(choices=route_choices, method="by_route", empty_label="any")
+
+    class Meta:
+        model = WorkItem
+        fields: list[str] = []
+
+    def by_state(self, rows: QuerySet[Any], _name: str, value: str) -> QuerySet[Any]:
+        """A nonterminal row has no end, said so that ix_work_terminal (state, terminal, id) gives the rows in order of id."""
+        return rows.filter(state=value, terminal_at=None) if State(value) in NONTERMINAL else rows.filter(state=value)
+
+    def order(self) -> Order:
+        state = self.given().get("state")
+        return Order("terminal_at") if state and State(state) not in NONTERMINAL else NEWEST_FIRST
+
+
+class DeadLetterFilter(ListFilter):
+    """Over dead work items only: newest death first (ix_work_terminal)."""
+
+    windowed = frozenset({"route", "fingerprint", "show"})
+    route = django_filters.ChoiceFilter(choices=route_choices, method="by_route", empty_label="any")
+    source = _exact("Source lane", "source_lane")
+    fingerprint = _key("Error fingerprint", "error_fingerprint")
+    show = django_filters.ChoiceFilter(
+        label="Show", choices=[("open", "not discarded"), ("discarded", "discarded")], method="by_discard", empty_label="all"
+    )
+
+    class Meta:
+        model = WorkItem
+        fields: list[str] = []
+
+    def by_discard(self, rows: QuerySet[Any], _name: str, value: str) -> QuerySet[Any]:
+        return rows.filter(discarded_at__isnull=value == "open")
+
+    def order(self) -> Order:
+        return Order("terminal_at")
+
+
+class RecordFilter(ListFilter):
+    windowed = frozenset({"kind"})
+    source = _exact("Source id", "source_id")
+    kind = _exact("Event kind", "event_kind")
+
+    class Meta:
+        model = Record
+        fields: list[str] = []
+
+
+class LaneFilter(django_filters.FilterSet):
+    """Which lanes: by the state of the item in front, or those that an operator holds."""
+
+    head = django_filters.ChoiceFilter(
+        label="Lanes",
+        choices=[("processing", "running"), ("retry", "waiting to retry"), ("pending", "waiting to start"), ("held", "held")],
+        empty_label="all",
+        method="kept",
+    )
+
+    class Meta:
+        model = WorkItem
+        fields: list[str] = []
+
+    def kept(self, rows: QuerySet[Any], _name: str, _value: str) -> QuerySet[Any]:
+        """The view reads lanes in its own way (`lane_reads.heads`)."""
+        return rows

@@ -1,0 +1,89 @@
+"""`/healthz` and `/readyz`: is this process alive, and can it do its work now?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+from django.db import DEFAULT_DB_ALIAS, Error, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
+from django.http import HttpRequest, JsonResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from projection.models import ProjectionProtocol
+
+PROBE_TIMEOUT_SECONDS: Final = 2
+"""A probe answers before the usual 3 to 5 s of a load balancer, whatever the database does."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotReady:
+    """Why this process cannot work now, and the way out."""
+
+    code: str
+    reason: str
+
+
+@never_cache
+@require_safe
+def healthz(_request: HttpRequest) -> JsonResponse:
+    """200 while the process answers at all; touches no database."""
+    return JsonResponse({"alive": True})
+
+
+@never_cache
+@require_safe
+def readyz(_request: HttpRequest) -> JsonResponse:
+    """200 when database, migrations and protocol are right; else 503 with `code` and `reason`."""
+    problem = readiness()
+    if problem is None:
+        return JsonResponse({"ready": True})
+    return JsonResponse({"ready": False, "code": problem.code, "reason": problem.reason}, status=503)
+
+
+def readiness() -> NotReady | None:
+    """What stands in the way, on a connection of its own that waits at most `PROBE_TIMEOUT_SECONDS` for each answer."""
+    probe = _probe_connection()
+    try:
+        return _missing_migrations(probe) or _not_activated(probe)
+    except Error as error:
+        number = error.args[0] if error.args and isinstance(error.args[0], int) else "no code"
+        return NotReady(
+            "database_unreachable",
+            f"The database does not answer (error {number}): check that the server runs and that HEADRACE_DATABASE_URL is right.",
+        )
+    finally:
+        probe.close()
+
+
+def _probe_connection() -> BaseDatabaseWrapper:
+    probe = connections[DEFAULT_DB_ALIAS].copy()
+    timeouts = dict.fromkeys(("connect_timeout", "read_timeout", "write_timeout"), PROBE_TIMEOUT_SECONDS)
+    probe.settings_dict["OPTIONS"] = {**probe.settings_dict["OPTIONS"], **timeouts}
+    return probe
+
+
+@cache
+def _migrations_of_this_code() -> frozenset[tuple[str, str]]:
+    return frozenset(MigrationLoader(None).disk_migrations)
+
+
+def _missing_migrations(probe: BaseDatabaseWrapper) -> NotReady | None:
+    missing = sorted(_migrations_of_this_code() - set(MigrationRecorder(probe).applied_migrations()))
+    if not missing:
+        return None
+    named = ", ".join(".".join(key) for key in missing[:3]) + (", …" if len(missing) > 3 else "")
+    return NotReady("migrations_missing", f"{len(missing)} migrations are not applied ({named}): run script/manage migrate.")
+
+
+def _not_activated(probe: BaseDatabaseWrapper) -> NotReady | None:
+    table = probe.ops.quote_name(ProjectionProtocol._meta.db_table)
+    with probe.cursor() as cursor:
+        cursor.execute(f"SELECT 1 FROM {table} LIMIT 1")
+        if cursor.fetchone():
+            return None
+    return NotReady("not_activated", "The projection protocol is not activated: run script/manage activate_projection.")

@@ -1,0 +1,134 @@
+"""Pages of large tables by position, never by OFFSET, never counted.
+
+A page is the next rows after a cursor in a total order (a column, then the id), so rows with equal times are shown once each
+however the table grows meanwhile. A filter that no index serves reads a bounded window of ids and says how far it looked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, Literal, Self
+
+from django.db.models import Q, QuerySet
+
+PAGE_SIZE: Final = 50
+WINDOW: Final = 50_000
+"""Ids that one page of an unindexed filter reads at most: a clustered range, some ten milliseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A total order: by `column`, then by id. `column` is indexed together with what the page filters by."""
+
+    column: str = "id"
+    descending: bool = True
+
+
+NEWEST_FIRST: Final = Order()
+OLDEST_FIRST: Final = Order(descending=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """A position between rows: the page lies `after` or `before` the row (`value`, `id`) in the page's order."""
+
+    side: Literal["after", "before"]
+    id: int
+    value: datetime | None = None
+
+    def __str__(self) -> str:
+        value = "" if self.value is None else self.value.astimezone(UTC).strftime("%Y%m%dT%H%M%S.%f")
+        return f"{self.side}-{self.id}" + (f"-{value}" if value else "")
+
+    @classmethod
+    def parse(cls, text: str) -> Self | None:
+        """The cursor of a URL; None for an empty or damaged one (the first page is shown then)."""
+        side, _, rest = text.partition("-")
+        number, _, value = rest.partition("-")
+        try:
+            at = datetime.strptime(value, "%Y%m%dT%H%M%S.%f").replace(tzinfo=UTC) if value else None
+            row_id = int(number)
+        except ValueError:
+            return None
+        if side not in ("after", "before") or not 0 <= row_id < 2**63:
+            return None
+        return cls("before" if side == "before" else "after", row_id, at)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Rows of one page and the cursors of its neighbours (None = there is none).
+
+    `searched_to` is the id at which a windowed search stopped before it found a full page; `next` continues from there.
+    """
+
+    rows: list[Any]
+    previous: Cursor | None = None
+    next: Cursor | None = None
+    searched_to: int | None = None
+
+
+def page(rows: QuerySet[Any], order: Order, cursor: Cursor | None, size: int = PAGE_SIZE) -> Page:
+    """The page of `rows` at `cursor`: one statement of at most `size` + 1 rows."""
+    if cursor is not None and (cursor.value is None) != (order.column == "id"):
+        cursor = None  # of another order: somebody changed the filter in the URL
+    backwards = cursor is not None and cursor.side == "before"
+    descending = order.descending != backwards
+    found = list(_beyond(rows, order, cursor, descending).order_by(*_columns(order, descending))[: size + 1])
+    more, found = len(found) > size, found[:size]
+    if backwards:
+        found.reverse()
+    if not found:
+        return Page([])
+    has_previous, has_next = (more, True) if backwards else (cursor is not None, more)
+    return Page(
+        found,
+        previous=_at("before", found[0], order) if has_previous else None,
+        next=_at("after", found[-1], order) if has_next else None,
+    )
+
+
+def windowed(rows: QuerySet[Any], cursor: Cursor | None, size: int = PAGE_SIZE, window: int = WINDOW) -> Page:
+    """The page of a filter that no index serves: newest first, reading at most `window` ids. Two or three statements.
+
+    Goes one way only (older); the browser's own "back" leads to newer pages.
+    """
+    everything = rows.model._default_manager.order_by()
+    newest = cursor.id - 1 if cursor is not None and cursor.value is None else _edge(everything, "-id")
+    oldest = _edge(everything, "id")
+    if newest is None or oldest is None:
+        return Page([])
+    floor = newest - window
+    found = list(rows.filter(id__lte=newest, id__gt=floor).order_by("-id")[: size + 1])
+    if len(found) > size:
+        return Page(found[:size], next=Cursor("after", found[size - 1].id))
+    if floor >= oldest:
+        return Page(found, next=Cursor("after", floor + 1), searched_to=floor + 1)
+    return Page(found)
+
+
+def _edge(everything: QuerySet[Any], order: str) -> int | None:
+    row_id: int | None = everything.order_by(order).values_list("id", flat=True).first()
+    return row_id
+
+
+def _columns(order: Order, descending: bool) -> list[str]:
+    sign = "-" if descending else ""
+    return [f"{sign}id"] if order.column == "id" else [f"{sign}{order.column}", f"{sign}id"]
+
+
+def _beyond(rows: QuerySet[Any], order: Order, cursor: Cursor | None, descending: bool) -> QuerySet[Any]:
+    if cursor is None:
+        return rows
+    way = "lt" if descending else "gt"
+    if order.column == "id":
+        return rows.filter(**{f"id__{way}": cursor.id})
+    # The first condition alone is a range of the index; the second cuts the rows with an equal value.
+    return rows.filter(Q(**{f"{order.column}__{way}e": cursor.value})).filter(
+        Q(**{f"{order.column}__{way}": cursor.value}) | Q(**{f"id__{way}": cursor.id})
+    )
+
+
+def _at(side: Literal["after", "before"], row: Any, order: Order) -> Cursor:
+    return Cursor(side, row.id, None if order.column == "id" else getattr(row, order.column))

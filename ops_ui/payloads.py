@@ -1,0 +1,96 @@
+"""Text that strangers sent, made fit to be shown: masked by its routes, cut to a size that a page can carry, otherwise exact."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from connectors.masking import HIDDEN, BadMask, mask
+from connectors.models import Receipt, Route
+from projection.facts import RouteFacts
+from projection.models import Event
+
+SHOWN_CHARACTERS: Final = 200_000
+"""A page with more text than this scrolls badly on a phone; the download has all of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A text as a page shows it: `size` is that of the whole in `unit`."""
+
+    text: str
+    size: int
+    unit: str = "characters"
+    cut: bool = False
+    masked: bool = False
+    binary: bool = False
+
+
+def shown(text: str, masks: Iterable[str], *, anywhere: bool = False) -> Shown:
+    """`text` under its masks, cut to `SHOWN_CHARACTERS`."""
+    whole = masked(text, masks, anywhere=anywhere)
+    return Shown(whole[:SHOWN_CHARACTERS], len(text), cut=len(whole) > SHOWN_CHARACTERS, masked=whole != text)
+
+
+def masked(text: str, masks: Iterable[str], *, anywhere: bool = False) -> str:
+    """`text` under its masks; hidden whole when a stored mask cannot be read (better too little than too much)."""
+    try:
+        return mask(text, masks, anywhere=anywhere)
+    except BadMask:
+        return HIDDEN
+
+
+def body_text(body: bytes) -> tuple[str, bool]:
+    """The body as text, and whether it is not UTF-8 (each foreign byte is then shown as an escape such as `\\xff`)."""
+    try:
+        return body.decode("utf-8"), False
+    except UnicodeDecodeError:
+        return body.decode("utf-8", "backslashreplace"), True
+
+
+def shown_body(receipt: Receipt, masks: Iterable[str]) -> Shown:
+    """A receipt's body: masked fields are hidden wherever they lie in it."""
+    raw = bytes(receipt.body)
+    text, binary = body_text(raw)
+    one = shown(text, masks, anywhere=True)
+    return Shown(one.text, len(raw), "bytes", one.cut, one.masked, binary)
+
+
+def event_masks(event: Event) -> tuple[str, ...]:
+    """The masks of an event: those of the route version that took it, and those of its route now. One query.
+
+    An unrouted event, or one whose snapshot cannot be read, gets the masks of every route of its pack.
+    """
+    facts = _snapshot(event.route_snapshot)
+    if facts is None:
+        rows = Route.objects.filter(pack_id=event.pack_id)
+    else:
+        rows = Route.objects.filter(namespace=facts.namespace, route_key=facts.key, is_current=True)
+    now = (one for text in rows.values_list("masks", flat=True) for one in _masks(text))
+    return tuple(dict.fromkeys((*(facts.masks if facts else ()), *now)))
+
+
+def _snapshot(text: str | None) -> RouteFacts | None:
+    try:
+        return RouteFacts.from_snapshot(text) if text else None
+    except ValueError:
+        return None
+
+
+def pack_masks(namespace: str, pack_name: str) -> tuple[str, ...]:
+    """The masks of all routes of a pack, of every version: a receipt may hold items of each. One query."""
+    rows = Route.objects.filter(namespace=namespace, pack_name=pack_name).exclude(masks="[]").values_list("masks", flat=True)
+    return tuple(dict.fromkeys(one for text in rows for one in _masks(text)))
+
+
+def kind_masks(namespace: str, pack_name: str, event_kind: str) -> tuple[str, ...]:
+    """The masks of all routes that give this canonical kind: they fed the live record. One query."""
+    rows = Route.objects.filter(namespace=namespace, pack_name=pack_name, event_kind=event_kind).values_list("masks", flat=True)
+    return tuple(dict.fromkeys(one for text in rows for one in _masks(text)))
+
+
+def _masks(text: str) -> tuple[str, ...]:
+    value: Any = json.loads(text)
+    return tuple(str(one) for one in value)

@@ -1,0 +1,239 @@
+"""Columns of the lists. Rows come already cut to a page (`keyset`); nothing here reads the database."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import django_tables2 as tables
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from ops_ui.templatetags.console import NONE, badge, digits, exact, short, when
+
+MESSAGE_SHOWN = 160
+
+
+class ConsoleTable(tables.Table):
+    """Shared look. `names` are labels that rows refer to by id: routes or packs."""
+
+    def __init__(self, rows: list[Any], *, names: Mapping[int, str] | None = None) -> None:
+        super().__init__(rows, orderable=False, empty_text="", template_name="console/table.html")
+        self.names = names or {}
+
+    def label(self, row_id: int | None) -> SafeString:
+        if row_id is None:
+            return format_html('<span class="none">{}</span>', "unrouted")
+        return exact(self.names.get(row_id, f"#{row_id}"))
+
+
+class WhenColumn(tables.Column):
+    def render(self, value: datetime) -> SafeString:
+        return when(value)
+
+
+class BadgeColumn(tables.Column):
+    def render(self, value: str) -> SafeString:
+        return badge(value)
+
+
+class TextColumn(tables.Column):
+    def render(self, value: Any) -> SafeString:
+        return exact(value)
+
+
+class NumberColumn(tables.Column):
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, attrs={"th": {"class": "number"}, "td": {"class": "number"}}, **options)
+
+    def render(self, value: int) -> str | SafeString:
+        return digits(value)
+
+
+def link(url_name: str, argument: Any, text: Any) -> SafeString:
+    """A link to a page of the console, its text escaped and isolated."""
+    return format_html('<a href="{}">{}</a>', reverse(f"admin:{url_name}", args=[argument]), text)
+
+
+def message(text: str | None) -> SafeString:
+    """The first line of an error, short enough for a row."""
+    line = (text or "").strip().splitlines()[0] if (text or "").strip() else ""
+    return exact(line if len(line) <= MESSAGE_SHOWN else line[:MESSAGE_SHOWN] + "…") if line else NONE
+
+
+class ReceiptTable(ConsoleTable):
+    id = tables.Column("Receipt")
+    state = BadgeColumn()
+    received_at = WhenColumn("Received (UTC)")
+    pack_id = tables.Column("Pack")
+    idempotency_key = TextColumn("Delivery id")
+    event_count = NumberColumn("Events")
+    duplicate_count = NumberColumn("Duplicates")
+    last_error = tables.Column("Error")
+
+    def render_id(self, value: int) -> SafeString:
+        return link("receipt", value, value)
+
+    def render_pack_id(self, value: int) -> SafeString:
+        return self.label(value)
+
+    def render_last_error(self, value: str) -> SafeString:
+        return message(value)
+
+
+class UnverifiedTable(ConsoleTable):
+    id = tables.Column("Delivery")
+    received_at = WhenColumn("Received (UTC)")
+    endpoint_id = tables.Column("Endpoint")
+    reason = tables.Column()
+    admitted_receipt_id = tables.Column("Admitted as")
+
+    def render_id(self, value: int) -> SafeString:
+        return link("unverified_delivery", value, value)
+
+    def render_endpoint_id(self, value: int) -> SafeString:
+        return self.label(value)
+
+    def render_reason(self, value: str) -> SafeString:
+        return message(value)
+
+    def render_admitted_receipt_id(self, value: int) -> SafeString:
+        return link("receipt", value, value)
+
+
+class EventTable(ConsoleTable):
+    id = tables.Column("Event")
+    enqueue_ordinal = NumberColumn("Ordinal")
+    event_kind = TextColumn("Kind")
+    source = tables.Column("Source", accessor="source_id")
+    route_id = tables.Column("Route", empty_values=())
+    delivery_id = TextColumn("Delivery id")
+    created_date = WhenColumn("Admitted (UTC)")
+
+    def render_id(self, value: int) -> SafeString:
+        return link("event", value, value)
+
+    def render_source(self, record: Any) -> SafeString:
+        return exact(f"{record.source_type}:{record.source_id}")
+
+    def render_route_id(self, value: int | None) -> SafeString:
+        return self.label(value)
+
+
+class WorkTable(ConsoleTable):
+    work_id = tables.Column("Work id")
+    state = BadgeColumn()
+    source_lane = TextColumn("Source lane")
+    route_id = tables.Column("Route")
+    attempts = tables.Column()
+    run_after = WhenColumn("Not before (UTC)")
+    created_date = WhenColumn("Created (UTC)")
+    terminal_at = WhenColumn("Ended (UTC)")
+
+    def render_work_id(self, value: str) -> SafeString:
+        return link("generation", value, short(value))
+
+    def render_route_id(self, value: int) -> SafeString:
+        return self.label(value)
+
+    def render_attempts(self, record: Any) -> str:
+        return f"{record.attempts} of {record.max_attempts}"
+
+
+class DeadLetterTable(ConsoleTable):
+    chosen = tables.Column("", accessor="work_id", attrs={"td": {"class": "choose"}, "th": {"class": "choose"}})
+    work_id = tables.Column("Work id")
+    last_error = tables.Column("Error", empty_values=(), attrs={"td": {"class": "wide"}})
+    source_lane = TextColumn("Source lane")
+    route_id = tables.Column("Route")
+    attempts = NumberColumn()
+    terminal_at = WhenColumn("Died (UTC)")
+    outcome = tables.Column("Since then", accessor="work_id")
+
+    def __init__(self, rows: list[Any], *, names: Mapping[int, str], replays: Mapping[str, Any], choosable: bool) -> None:
+        super().__init__(rows, names=names)
+        self.replays = replays
+        if not choosable:
+            self.columns.hide("chosen")
+
+    def render_chosen(self, record: Any) -> SafeString:
+        return format_html(
+            '<input type="checkbox" name="work" value="{}" form="replay" aria-label="Choose {}">', record.work_id, record.work_id
+        )
+
+    def render_work_id(self, value: str) -> SafeString:
+        return link("dead_letter", value, short(value))
+
+    def render_last_error(self, value: str | None) -> SafeString:
+        return message(value)
+
+    def render_route_id(self, value: int) -> SafeString:
+        return self.label(value)
+
+    def render_outcome(self, record: Any) -> SafeString:
+        replay = self.replays.get(record.work_id)
+        if replay is not None:
+            return format_html("replayed {}", badge(replay.state))
+        return badge("discarded") if record.discarded_at else NONE
+
+
+class RecordTable(ConsoleTable):
+    id = tables.Column("Record", accessor="source_id")
+    event_kind = TextColumn("Kind")
+    pack_name = TextColumn("Pack")
+    deleted = tables.Column("State", accessor="deleted")
+    event_count = NumberColumn("Events")
+    last_ordinal = NumberColumn("Newest ordinal")
+    updated_at = WhenColumn("Changed (UTC)")
+
+    def render_id(self, record: Any) -> SafeString:
+        return link("record", record.id, exact(f"{record.source_type}:{record.source_id}"))
+
+    def render_deleted(self, record: Any) -> SafeString:
+        return badge("merged" if record.merged_into else "deleted" if record.deleted else "live")
+
+
+class RouteTable(ConsoleTable):
+    id = tables.Column("Route", accessor="route_key")
+    version = NumberColumn()
+    state = tables.Column(accessor="is_current")
+    pack_name = TextColumn("Pack")
+    event_kind = TextColumn("Kind")
+    mode = tables.Column(accessor="invocation_mode")
+    flow = tables.Column(accessor="companion_flow")
+    settle_seconds = tables.Column("Settle")
+    created_at = WhenColumn("Published (UTC)")
+
+    def render_id(self, record: Any) -> SafeString:
+        return link("route", record.id, exact(record.route_key))
+
+    def render_state(self, record: Any) -> SafeString:
+        return badge(route_state(record))
+
+    def render_mode(self, record: Any) -> str:
+        return str(record.get_invocation_mode_display())
+
+    def render_flow(self, record: Any) -> SafeString:
+        return exact(f"{record.companion_pack}.{record.companion_flow}")
+
+    def render_settle_seconds(self, value: float) -> str:
+        return f"{value:g} s"
+
+
+def route_state(route: Any) -> str:
+    if route.deleted_at:
+        return "retired"
+    if not route.is_current:
+        return "replaced"
+    return "paused" if route.paused_at else "current"
+
+
+class AuditTable(ConsoleTable):
+    at = WhenColumn("When (UTC)")
+    actor = TextColumn()
+    action = TextColumn()
+    target = TextColumn(attrs={"td": {"class": "wide"}})
+    count = NumberColumn()
+    reason = TextColumn(attrs={"td": {"class": "wide"}})

@@ -1,0 +1,123 @@
+"""Filters and tags of the console's pages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from django import template
+from django.utils.html import conditional_escape, format_html
+from django.utils.safestring import SafeString, mark_safe
+
+register = template.Library()
+
+_CONTROL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+"""Characters that have no picture or change the direction of what stands beside them."""
+_UNDRAWABLE: Final = {0: "\u2400", 0x0D: "\u240d"}
+"""HTML replaces these when it parses them; their pictures stand for them."""
+NONE: Final = mark_safe('<span class="none">–</span>')
+UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"))
+
+
+@register.filter
+def exact(text: Any) -> SafeString:
+    """The text literally: escaped, isolated from the direction of its surroundings, invisible characters marked and kept."""
+    escaped = str(conditional_escape("" if text is None else str(text)))
+    return mark_safe(f'<bdi class="exact">{_CONTROL.sub(_marked, escaped)}</bdi>')  # noqa: S308  # escaped above
+
+
+def _marked(found: re.Match[str]) -> str:
+    code = ord(found.group())
+    return f'<bdi class="control" data-code="U+{code:04X}">{_UNDRAWABLE.get(code, found.group())}</bdi>'
+
+
+@register.filter
+def when(at: datetime | None) -> SafeString:
+    """A time in UTC, to the second; the microseconds are in its title."""
+    if at is None:
+        return NONE
+    at = at.astimezone(UTC)
+    return format_html(
+        '<time datetime="{}" title="{} UTC">{}</time>',
+        at.isoformat(),
+        at.strftime("%Y-%m-%d %H:%M:%S.%f"),
+        at.strftime("%Y-%m-%d %H:%M:%S"),
+    )
+
+
+@register.filter
+def span(length: timedelta | float | None) -> str:
+    """A duration (seconds or timedelta) in its two largest units: `3 d 4 h`, `5 min 10 s`, `0.4 s`."""
+    if length is None:
+        return "–"
+    seconds = length.total_seconds() if isinstance(length, timedelta) else float(length)
+    if abs(seconds) < 60:
+        return f"{seconds:.1f} s" if abs(seconds) < 10 and seconds % 1 else f"{seconds:.0f} s"
+    parts: list[str] = []
+    rest = int(abs(seconds))
+    for size, unit in (*UNITS, (1, "s")):
+        if rest >= size or parts:
+            parts.append(f"{rest // size} {unit}")
+            rest %= size
+    return ("−" if seconds < 0 else "") + " ".join(part for part in parts[:2] if not part.startswith("0 "))
+
+
+@register.filter
+def span_ms(milliseconds: int | None) -> str:
+    """A duration in milliseconds, as `span` writes it."""
+    return span(None if milliseconds is None else milliseconds / 1000)
+
+
+@register.filter
+def digits(number: int | None) -> str | SafeString:
+    """A number with all of its digits, in groups of three."""
+    return NONE if number is None else f"{number:,}"
+
+
+@register.filter
+def badge(state: str | None) -> SafeString:
+    """A state as a badge: its colour repeats what its word says."""
+    if not state:
+        return NONE
+    return format_html('<span class="badge badge-{}">{}</span>', re.sub(r"[^a-z_]", "", str(state)), str(state))
+
+
+@register.filter
+def short(key: str | None) -> SafeString:
+    """A hashed key, its middle left out; all of it in the title."""
+    if not key:
+        return NONE
+    text = str(key)
+    shown = text if len(text) <= 16 else f"{text[:12]}…{text[-4:]}"
+    return format_html('<code class="key" title="{}">{}</code>', text, shown)
+
+
+@register.filter
+def cut_words(text: str) -> list[str]:
+    """The words of a literal in a template."""
+    return text.split()
+
+
+@register.filter
+def at(mapping: Mapping[str, Any], key: str) -> Any:
+    """The member of a mapping whose key is a variable."""
+    return mapping[key]
+
+
+@register.simple_tag
+def query(**parameters: Any) -> str:
+    """`name=value` for a link, encoded."""
+    return urlencode(parameters)
+
+
+@register.simple_tag(takes_context=True)
+def with_parameter(context: template.Context, name: str, value: Any) -> str:
+    """The page's query string with one parameter replaced (a None value removes it)."""
+    parameters = context["request"].GET.copy()
+    parameters.pop(name, None)
+    if value is not None:
+        parameters[name] = str(value)
+    return f"?{parameters.urlencode()}"

@@ -1,0 +1,110 @@
+"""Packs with their endpoints, routes, workers and the audit trail: read-only; secrets are never shown."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404
+
+from connectors.models import AuditEntry, Connection, Endpoint, Pack, Route
+from ops_ui import counts, rooms
+from ops_ui.pages import Listing, page, show, show_list
+from ops_ui.tables import AuditTable, RouteTable, route_state
+from projection import clock
+from projection.models import Worker
+from projection.why import ALIVE_SECONDS
+
+PACKS_SHOWN = 200
+WORKERS_SHOWN = 200
+GONE_SHOWN = timedelta(hours=1)
+"""Workers that vanished longer ago are not worth a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointRow:
+    """An endpoint without its secrets: only whether it has any."""
+
+    endpoint: Endpoint
+    url: str
+    has_secret: bool
+    keeps_unverified: bool
+
+
+@page(rooms.PACKS)
+def packs(request: HttpRequest) -> HttpResponseBase:
+    now = clock.now()
+    rows = list(Pack.objects.exclude(state="removed").order_by("namespace", "name", "-id")[:PACKS_SHOWN])
+    ends: dict[int, list[EndpointRow]] = {}
+    for endpoint in Endpoint.objects.filter(pack_id__in=[pack.id for pack in rows]).order_by("slug", "id"):
+        ends.setdefault(endpoint.pack_id, []).append(_endpoint_row(endpoint, now))
+    context = {
+        "packs": [(pack, ends.get(pack.id, [])) for pack in rows],
+        "connections": list(Connection.objects.only("id", "namespace", "name", "url").order_by("namespace", "name")[:PACKS_SHOWN]),
+    }
+    return show(request, "console/packs.html", "Packs", **context)
+
+
+def _endpoint_row(endpoint: Endpoint, now: datetime) -> EndpointRow:
+    base = endpoint.public_url or settings.HEADRACE_PUBLIC_URL
+    kept = endpoint.unverified_policy == "keep" and endpoint.unverified_until is not None and endpoint.unverified_until > now
+    url = f"{base.rstrip('/')}/ingress/{endpoint.namespace}/{endpoint.slug}"
+    return EndpointRow(endpoint, url, bool(endpoint.secrets), kept)
+
+
+@page(rooms.ROUTES)
+def routes(request: HttpRequest) -> HttpResponseBase:
+    return show_list(
+        request,
+        Listing(
+            title="Routes",
+            rows=Route.objects.defer("snapshot"),
+            filters=None,
+            table=RouteTable,
+            empty="No route is published. Write one in TOML and run script/manage config apply FILE.toml.",
+        ),
+    )
+
+
+@page(rooms.ROUTES)
+def route(request: HttpRequest, route_id: int) -> HttpResponseBase:
+    """One immutable version, and the other versions of its key."""
+    row = get_object_or_404(Route, id=route_id)
+    versions = Route.objects.filter(namespace=row.namespace, route_key=row.route_key).order_by("-version")[:50]
+    context: dict[str, Any] = {
+        "route": row,
+        "state": route_state(row),
+        "kinds": json.loads(row.provider_kinds or "[]"),
+        "masks": json.loads(row.masks or "[]"),
+        "retry": json.loads(row.retry_policy or "{}"),
+        "limit": json.loads(row.rate_limit) if row.rate_limit else None,
+        "versions": RouteTable(list(versions)),
+    }
+    return show(request, "console/route.html", f"{row.route_key} v{row.version}", **context)
+
+
+@page(rooms.WORKERS)
+def workers(request: HttpRequest) -> HttpResponseBase:
+    now = clock.now()
+    alive = list(counts.live_workers(now)[:WORKERS_SHOWN])
+    seen = Worker.objects.filter(seen_at__gte=now - GONE_SHOWN, seen_at__lt=now - timedelta(seconds=ALIVE_SECONDS))
+    gone = list(seen.order_by("-seen_at", "id")[:WORKERS_SHOWN])
+    return show(request, "console/workers.html", "Workers", alive=alive, gone=gone, now=now)
+
+
+@page(rooms.AUDIT)
+def audit(request: HttpRequest) -> HttpResponseBase:
+    return show_list(
+        request,
+        Listing(
+            title="Audit",
+            rows=AuditEntry.objects.defer("detail"),
+            filters=None,
+            table=AuditTable,
+            empty="Nobody has changed anything yet. Every action of an operator leaves an entry here, with its reason.",
+        ),
+    )

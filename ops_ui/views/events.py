@@ -1,0 +1,52 @@
+"""Events: the immutable facts, their exact payload and the work that they became."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404
+
+from connectors.models import Pack, Receipt, Route
+from ops_ui import labels, rooms
+from ops_ui.filters import EventFilter
+from ops_ui.pages import Listing, page, show, show_list
+from ops_ui.payloads import event_masks, masked, shown
+from ops_ui.range_reads import work_of
+from ops_ui.tables import EventTable
+from ops_ui.views.receipts import attachment
+from projection.models import Event
+
+
+@page(rooms.EVENTS)
+def listing(request: HttpRequest) -> HttpResponseBase:
+    return show_list(
+        request,
+        Listing(
+            title="Events",
+            rows=Event.objects.defer("payload", "route_snapshot", "last_error"),
+            filters=EventFilter,
+            table=lambda found: EventTable(found, names=labels.routes(row.route_id for row in found)),
+            empty="No event has been admitted yet. Receipts become events as soon as the router runs; see the page “Workers”.",
+        ),
+    )
+
+
+@page(rooms.EVENTS)
+def detail(request: HttpRequest, event_id: int) -> HttpResponseBase:
+    event = get_object_or_404(Event, id=event_id)
+    context = {
+        "event": event,
+        "route": Route.objects.filter(id=event.route_id).first() if event.route_id else None,
+        "pack": Pack.objects.filter(id=event.pack_id).first(),
+        "receipt": Receipt.objects.only("id", "received_at", "state").filter(id=event.receipt_id).first(),
+        "work": work_of(event),
+        "payload": shown(event.payload, event_masks(event)),
+        "copies": list(Event.objects.only("id").filter(receipt_id=event.receipt_id, routed_from_event_id=event.id)[:50]),
+    }
+    return show(request, "console/event.html", f"Event {event.id}", **context)
+
+
+@page(rooms.EVENTS)
+def payload(_request: HttpRequest, event_id: int) -> HttpResponseBase:
+    """The exact payload as a file; where its route masks fields, the masked text."""
+    event = get_object_or_404(Event, id=event_id)
+    return attachment(masked(event.payload, event_masks(event)).encode(), f"event-{event.id}.json")

@@ -1,0 +1,58 @@
+"""Generations: executable work, the range of events that each one gets, its attempts, neighbours and replays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404
+
+from connectors.models import Route
+from ops_ui import charts, labels, range_reads, rooms
+from ops_ui.filters import GenerationFilter
+from ops_ui.pages import Listing, page, show, show_list
+from ops_ui.tables import WorkTable
+from projection.models import Event, WorkFailure, WorkItem
+from projection.states import NONTERMINAL, State
+from projection.why import why
+
+FAILURES_SHOWN = 50
+
+
+@page(rooms.GENERATIONS)
+def listing(request: HttpRequest) -> HttpResponseBase:
+    return show_list(
+        request,
+        Listing(
+            title="Generations",
+            rows=WorkItem.objects.defer("last_error", "discard_reason"),
+            filters=GenerationFilter,
+            table=lambda found: WorkTable(found, names=labels.routes(row.route_id for row in found)),
+            empty="No work has been admitted yet. Events of a published route become work; see the page “Routes”.",
+        ),
+    )
+
+
+@page(rooms.GENERATIONS)
+def detail(request: HttpRequest, work_id: str) -> HttpResponseBase:
+    item = get_object_or_404(WorkItem, work_id=work_id)
+    return show(request, "console/generation.html", "Generation", **facts(request, item))
+
+
+def facts(request: HttpRequest, item: WorkItem) -> dict[str, Any]:
+    """What the pages of a generation and of a dead letter say about `item`. Some ten queries, whatever its size."""
+    projected = item.projection_key is not None
+    inputs = range_reads.inputs(item)
+    return {
+        "item": item,
+        "route": Route.objects.filter(id=item.route_id).first(),
+        "event": Event.objects.filter(id=item.event_id).first(),
+        "why": why(item) if State(item.state) in NONTERMINAL else None,
+        "range": inputs,
+        "timeline": charts.timeline([(event.created_date, event.id == item.event_id) for event in inputs.inputs]),
+        "predecessor": range_reads.before(item) if projected else None,
+        "successor": range_reads.after(item) if projected and item.replay_of_work_id is None else None,
+        "replays": range_reads.replays(item),
+        "failures": list(WorkFailure.objects.filter(work_item_id=item.id).order_by("-attempt", "-id")[:FAILURES_SHOWN]),
+        "may_replay": item.state == State.DEAD and request.user.has_perm("projection.replay_workitem"),
+    }

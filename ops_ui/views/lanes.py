@@ -1,0 +1,68 @@
+"""Lanes: which have live work, what is in front, how deep they are and who holds them."""
+
+from __future__ import annotations
+
+from django.http import Http404, HttpRequest, HttpResponseBase
+
+from ops_ui import keyset, labels, lane_reads, rooms
+from ops_ui.filters import LaneFilter
+from ops_ui.pages import page, show
+from ops_ui.tables import WorkTable
+from projection.models import Event, LaneHold, WorkItem
+from projection.states import NONTERMINAL, State
+from projection.why import why
+
+RECENT_SHOWN = 20
+
+
+@page(rooms.LANES)
+def listing(request: HttpRequest) -> HttpResponseBase:
+    filters = LaneFilter(request.GET, queryset=WorkItem.objects.none())
+    cursor = keyset.Cursor.parse(request.GET.get("at", ""))
+    cursor = cursor if cursor is None or cursor.value is None else None
+    chosen = filters.form.cleaned_data.get("head", "") if filters.form.is_valid() else ""
+    if chosen == "held":
+        found = lane_reads.held(cursor)
+        lanes = found.rows
+    else:
+        states = (State(chosen),) if chosen else lane_reads.FRONT_STATES
+        found = lane_reads.heads(states, cursor)
+        lanes = lane_reads.lanes(found.rows)
+    context = {"filter": filters, "is_filtered": bool(chosen), "found": found, "lanes": lanes, "at_start": cursor is None}
+    return show(request, "console/lanes.html", "Lanes", **context)
+
+
+@page(rooms.LANES)
+def detail(request: HttpRequest, lane_key: str) -> HttpResponseBase:
+    """The live items of the lane in their order, its hold, and what ended there last. 404 for a lane never seen."""
+    hold = LaneHold.objects.filter(lane_key=lane_key).first()
+    live = WorkItem.objects.filter(lane_key=lane_key, state__in=NONTERMINAL).order_by("lane_position", "id")
+    items = list(live[: keyset.PAGE_SIZE + 1])
+    ended = list(
+        WorkItem.objects.filter(lane_key=lane_key).exclude(terminal_at=None).order_by("-lane_position", "-id")[:RECENT_SHOWN]
+    )
+    if not items and not ended and hold is None:
+        raise Http404("no work item of this lane is kept")
+    head = next((item for item in items if item.lane_holder_key), None) or next(
+        (item for item in items if item.state != State.BLOCKED), None
+    )
+    names = labels.routes(item.route_id for item in [*items, *ended])
+    context = {
+        "lane_key": lane_key,
+        "name": _name(hold, head or next(iter([*items, *ended]), None)),
+        "hold": hold,
+        "head": head,
+        "why": why(head) if head else None,
+        "more": len(items) > keyset.PAGE_SIZE,
+        "depth": lane_reads.depth_by_lane([lane_key]).get(lane_key, 0),
+        "items": WorkTable(items[: keyset.PAGE_SIZE], names=names),
+        "ended": WorkTable(ended, names=names),
+    }
+    return show(request, "console/lane.html", "Lane", **context)
+
+
+def _name(hold: LaneHold | None, item: WorkItem | None) -> str:
+    if hold is not None:
+        return str(hold.lane)
+    event = Event.objects.only("target_mutation_lane").filter(id=item.event_id).first() if item else None
+    return (event.target_mutation_lane if event else "") or (item.source_lane if item else "")

@@ -1,0 +1,152 @@
+"""The overview: is it flowing, what waits, what needs somebody?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.vary import vary_on_headers
+
+from ops_ui import counts, flow_reads, rooms
+from ops_ui.counts import CONSOLE_CAP, Count, Waiting
+from ops_ui.pages import page, show
+from projection import clock
+from projection.activation import is_activated
+from projection.models import LaneHold, WorkItem
+from projection.states import ReceiptState, State
+
+DEAD_READ: Final = 500
+"""Newest dead items that are grouped by error; more would not change which errors are news."""
+ERRORS_SHOWN: Final = 6
+HOLDS_SHOWN: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One room of the flow: how many rows are there, since when the oldest waits, and the list behind it."""
+
+    title: str
+    count: Count
+    url: str
+    note: str
+    age: timedelta | None = None
+    tone: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DeadGroup:
+    """Dead items with the same error fingerprint among the newest ones."""
+
+    error: str
+    fingerprint: str
+    items: int
+    newest: datetime
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """Something that needs a person, with the page that shows it."""
+
+    sentence: str
+    url: str
+
+
+def overview(request: HttpRequest) -> HttpResponse:
+    """The index of the console. A person without any right is told whom to ask, instead of an empty page."""
+    if not request.user.has_perm(rooms.OVERVIEW.permission):
+        return show(request, "console/no_rights.html", "No rights yet")
+    return _overview(request)  # type: ignore[return-value]  # a render; `page` widens it
+
+
+@page(rooms.OVERVIEW)
+@vary_on_headers("HX-Request")
+def _overview(request: HttpRequest) -> HttpResponseBase:
+    """All of the page, or for htmx only the part that changes. Some thirty bounded queries, whatever the tables hold."""
+    facts = _facts(clock.now())
+    if request.headers.get("HX-Request"):
+        return render(request, "console/overview_live.html", facts)
+    return show(request, "admin/index.html", "Overview", **facts)
+
+
+def _facts(now: datetime) -> dict[str, Any]:
+    receipts = counts.receipts_by_state(CONSOLE_CAP)
+    work = counts.work_by_state(CONSOLE_CAP)
+    waiting = {one.room: one for one in counts.oldest_waiting()}
+    alive = counts.workers_alive(now)
+    held = counts.lanes_held(CONSOLE_CAP)
+    return {
+        "now": now,
+        "cards": _cards(now, receipts, work, waiting),
+        "series": flow_reads.last_hour(now),
+        "receipts": receipts,
+        "work": work,
+        "dead_groups": _dead_groups(),
+        "holds": list(LaneHold.objects.order_by("held_at", "id")[:HOLDS_SHOWN]),
+        "held": held,
+        "alive": alive,
+        "alerts": _alerts(receipts, work, alive),
+    }
+
+
+def _cards(now: datetime, receipts: dict[str, Count], work: dict[str, Count], waiting: dict[str, Waiting]) -> list[Card]:
+    def of_work(title: str, state: State, note: str, tone: str = "") -> Card:
+        url = f"{reverse('admin:generations')}?{urlencode({'state': state.value})}"
+        return Card(title, work[state], url, note, waiting[state.value].age(now), tone)
+
+    to_route = Card(
+        "To route",
+        receipts[ReceiptState.PENDING],
+        f"{reverse('admin:receipts')}?state=pending",
+        "receipts not yet events",
+        waiting["route"].age(now),
+    )
+    dead = counts.undiscarded_dead(CONSOLE_CAP)
+    return [
+        to_route,
+        of_work("Pending", State.PENDING, "settling or due"),
+        of_work("Blocked", State.BLOCKED, "behind earlier work"),
+        of_work("Processing", State.PROCESSING, "leased by a worker"),
+        of_work("Retry", State.RETRY, "waiting after a failure", "warn" if work[State.RETRY] else ""),
+        Card("Dead letters", dead, reverse("admin:dead_letters"), "failed for good", None, "bad" if dead else ""),
+    ]
+
+
+def _dead_groups() -> list[DeadGroup]:
+    rows = WorkItem.objects.filter(state=State.DEAD, discarded_at=None).order_by("-terminal_at", "-id")
+    groups: dict[str, list[Any]] = {}
+    for row in rows.values("error_fingerprint", "last_error", "terminal_at")[:DEAD_READ]:
+        groups.setdefault(row["error_fingerprint"] or "", []).append(row)
+    largest = sorted(groups.items(), key=lambda pair: (-len(pair[1]), pair[0]))[:ERRORS_SHOWN]
+    return [
+        DeadGroup(
+            error=(rows[0]["last_error"] or "no error recorded").strip().partition("\n")[0],
+            fingerprint=fingerprint,
+            items=len(rows),
+            newest=rows[0]["terminal_at"],
+            url=f"{reverse('admin:dead_letters')}?{urlencode({'fingerprint': fingerprint})}",
+        )
+        for fingerprint, rows in largest
+    ]
+
+
+def _alerts(receipts: dict[str, Count], work: dict[str, Count], alive: dict[str, int]) -> list[Alert]:
+    waits = receipts[ReceiptState.PENDING] or work[State.PENDING] or work[State.RETRY]
+    workers = reverse("admin:workers")
+    found = [
+        (not is_activated(), Alert("The projection protocol is not activated: run script/manage activate_projection.", workers)),
+        (not alive and bool(waits), Alert("Work is waiting, but no router or worker is alive: start script/server.", workers)),
+        (
+            bool(receipts[ReceiptState.QUARANTINED]),
+            Alert(
+                f"{receipts[ReceiptState.QUARANTINED]} receipts could not be admitted and are quarantined.",
+                f"{reverse('admin:receipts')}?state=quarantined",
+            ),
+        ),
+    ]
+    return [alert for applies, alert in found if applies]

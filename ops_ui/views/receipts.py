@@ -1,0 +1,130 @@
+"""Receipts: what arrived, byte for byte, and what became of each item. Also deliveries whose signature failed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import get_object_or_404
+
+from connectors.models import Endpoint, Pack, Receipt, UnverifiedDelivery
+from ops_ui import labels, rooms
+from ops_ui.filters import ReceiptFilter
+from ops_ui.pages import Listing, page, show, show_list
+from ops_ui.payloads import body_text, masked, pack_masks, shown, shown_body
+from ops_ui.tables import ReceiptTable, UnverifiedTable
+from projection.models import Event, WorkItem
+
+ITEMS_SHOWN: Final = 200
+"""Items of one receipt that its page lists (HubSpot sends up to 100)."""
+
+
+@page(rooms.RECEIPTS)
+def listing(request: HttpRequest) -> HttpResponseBase:
+    rows = Receipt.objects.defer("body", "headers", "verdicts", "url")
+    return show_list(
+        request,
+        Listing(
+            title="Receipts",
+            rows=rows,
+            filters=ReceiptFilter,
+            table=lambda found: ReceiptTable(found, names=labels.packs(row.pack_id for row in found)),
+            empty="No delivery has arrived yet. Point a provider at one of the URLs on the page “Packs”, or load the demo.",
+        ),
+    )
+
+
+@page(rooms.RECEIPTS)
+def detail(request: HttpRequest, receipt_id: int) -> HttpResponseBase:
+    receipt = get_object_or_404(Receipt, id=receipt_id)
+    pack = Pack.objects.filter(id=receipt.pack_id).first()
+    events = list(Event.objects.defer("payload", "route_snapshot").filter(receipt_id=receipt.id).order_by("id")[: ITEMS_SHOWN + 1])
+    context: dict[str, Any] = {
+        "receipt": receipt,
+        "pack": pack,
+        "endpoint": Endpoint.objects.filter(id=receipt.endpoint_id).first(),
+        "headers": _headers(receipt.headers),
+        "body": shown_body(receipt, pack_masks(receipt.namespace, pack.name) if pack else ()),
+        "items": _items(events[:ITEMS_SHOWN]),
+        "items_cut": len(events) > ITEMS_SHOWN,
+        "verdicts": _verdicts(receipt.verdicts),
+    }
+    return show(request, "console/receipt.html", f"Receipt {receipt.id}", **context)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One event of a receipt and the work items that select it."""
+
+    event: Event
+    route: str
+    work: list[WorkItem]
+
+
+def _items(events: list[Event]) -> list[Item]:
+    names = labels.routes(event.route_id for event in events)
+    work: dict[int, list[WorkItem]] = {}
+    for item in WorkItem.objects.filter(event_id__in=[event.id for event in events]).order_by("id"):
+        work.setdefault(item.event_id, []).append(item)
+    return [Item(event, names.get(event.route_id or 0, ""), work.get(event.id, [])) for event in events]
+
+
+def _headers(text: str) -> list[tuple[str, str]]:
+    value: Any = json.loads(text or "{}")
+    return sorted((str(name), str(header)) for name, header in value.items()) if isinstance(value, dict) else []
+
+
+def _verdicts(text: str | None) -> list[dict[str, Any]]:
+    value: Any = json.loads(text) if text else []
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+@page(rooms.RECEIPTS)
+def body(_request: HttpRequest, receipt_id: int) -> HttpResponseBase:
+    """The exact bytes as a file; where a route masks fields, the masked text."""
+    receipt = get_object_or_404(Receipt, id=receipt_id)
+    pack = Pack.objects.filter(id=receipt.pack_id).first()
+    masks = pack_masks(receipt.namespace, pack.name) if pack else ()
+    raw = bytes(receipt.body)
+    return attachment(masked(body_text(raw)[0], masks, anywhere=True).encode() if masks else raw, f"receipt-{receipt.id}.body")
+
+
+def attachment(content: bytes, name: str) -> HttpResponse:
+    """A download that no browser renders: what strangers sent never becomes a page of ours."""
+    return HttpResponse(
+        content,
+        content_type="application/octet-stream",
+        headers={"Content-Disposition": f'attachment; filename="{name}"', "X-Content-Type-Options": "nosniff"},
+    )
+
+
+@page(rooms.UNVERIFIED)
+def unverified(request: HttpRequest) -> HttpResponseBase:
+    return show_list(
+        request,
+        Listing(
+            title="Failed signatures",
+            rows=UnverifiedDelivery.objects.defer("body", "headers", "url"),
+            filters=None,
+            table=lambda found: UnverifiedTable(found, names=labels.endpoints(row.endpoint_id for row in found)),
+            empty="No delivery failed its signature check. While an endpoint keeps them, they are shown here and never routed.",
+        ),
+    )
+
+
+@page(rooms.UNVERIFIED)
+def unverified_detail(request: HttpRequest, delivery_id: int) -> HttpResponseBase:
+    delivery = get_object_or_404(UnverifiedDelivery, id=delivery_id)
+    endpoint = Endpoint.objects.filter(id=delivery.endpoint_id).first()
+    pack = Pack.objects.filter(id=endpoint.pack_id).first() if endpoint else None
+    text, binary = body_text(bytes(delivery.body))
+    context = {
+        "delivery": delivery,
+        "endpoint": endpoint,
+        "headers": _headers(delivery.headers),
+        "body": shown(text, pack_masks(pack.namespace, pack.name) if pack else (), anywhere=True),
+        "binary": binary,
+    }
+    return show(request, "console/unverified.html", f"Failed signature {delivery.id}", **context)
