@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
@@ -35,7 +36,8 @@ MODES: Final[dict[str, InvocationMode]] = {"projection": PROJECTION, "per_event"
 _SLUG: Final = re.compile(r"[a-z0-9][a-z0-9_-]*", re.ASCII)
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]*", re.ASCII)
 _PLACEHOLDER: Final = re.compile(r"\{([^{}]*)\}")
-LANE_PLACEHOLDERS: Final = ("id", "type", "kind")
+LANE_PLACEHOLDERS: Final = ("id", "type", "kind", "lane")
+"""What the router fills in (`connectors.reading`)."""
 
 
 def slug(text: str) -> str:
@@ -254,9 +256,15 @@ class Configuration(Section):
 def parse(text: str) -> Configuration:
     """The configuration of a TOML text. Raises BadConfiguration with every problem of the file, one line each."""
     try:
-        return Configuration.model_validate(tomllib.loads(text))
+        return of_table(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise BadConfiguration([f"not TOML: {error}"]) from None
+
+
+def of_table(table: Mapping[str, Any]) -> Configuration:
+    """The configuration of a TOML file's table. Raises BadConfiguration, as `parse`."""
+    try:
+        return Configuration.model_validate(table)
     except ValidationError as error:
         raise BadConfiguration(sentences(error, Configuration)) from None
 

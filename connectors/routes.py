@@ -131,13 +131,18 @@ def _refuse_impossible(namespace: str, draft: RouteDraft) -> None:
         raise RouteRefused(f"route {draft.key!r} is per_event and names settle: each event runs at once; remove settle")
     if draft.flow == FORWARD_FLOW and not draft.connection:
         raise RouteRefused(f'route {draft.key!r} uses http_forward and names no connection; add connection = "…"')
-    if draft.connection and not _has_connection(namespace, draft.connection):
-        known = ", ".join(Connection.objects.filter(namespace=namespace).order_by("name").values_list("name", flat=True)) or "none"
+    if draft.connection:
+        _refuse_unusable_connection(namespace, draft)
+
+
+def _refuse_unusable_connection(namespace: str, draft: RouteDraft) -> None:
+    rows = {row.name: row for row in Connection.objects.filter(namespace=namespace).order_by("name")}
+    found = rows.get(draft.connection)
+    if found is None:
+        known = ", ".join(rows) or "none"
         raise RouteRefused(f"route {draft.key!r} names connection {draft.connection!r}, which does not exist; known are: {known}")
-
-
-def _has_connection(namespace: str, name: str) -> bool:
-    return any(row == name for row in Connection.objects.filter(namespace=namespace, name=name).values_list("name", flat=True))
+    if draft.flow == FORWARD_FLOW and not found.secrets:
+        raise RouteRefused(f"connection {draft.connection!r} has no secret, and http_forward signs every request; give it one")
 
 
 def _facts(draft: RouteDraft, pack: Pack) -> RouteFacts:

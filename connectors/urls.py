@@ -1,7 +1,10 @@
 """URLs of the ingress."""
 
-from django.urls import path
+from django.urls import include, path
 
 from connectors.views import ingress
 
-urlpatterns = [path("ingress/<str:namespace>/<str:slug>", ingress, name="ingress")]
+urlpatterns = [
+    path("ingress/<str:namespace>/<str:slug>", ingress, name="ingress"),
+    path("", include("connectors.demo.urls")),
+]

@@ -27,6 +27,7 @@ DATABASES = {"default": database(_env["DATABASE_URL"])}
 
 HEADRACE_ENCRYPTION_KEYS: list[str] = _env["ENCRYPTION_KEYS"]
 HEADRACE_PUBLIC_URL: str = _env["PUBLIC_URL"]
+HEADRACE_BIND: environment.Bind = _env["BIND"]
 HEADRACE_APPS: list[str] = _env["APPS"]
 HEADRACE_MAX_BODY_BYTES: int | None = _env["MAX_BODY_BYTES"]
 HEADRACE_LEASE_SECONDS: int = _env["LEASE_SECONDS"]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from connectors import installations, routes
+from connectors import installations, routes, stored_secrets
 from connectors.changes import NotFound
 from connectors.models import AuditEntry, Connection, Namespace, Route
 from connectors.routes import RouteDraft, RouteRefused
@@ -121,7 +121,11 @@ def test_http_forward_needs_a_connection_that_exists(pack):
         publish(replace(DRAFT, flow="http_forward"))
     with pytest.raises(RouteRefused, match="names connection 'crm', which does not exist; known are: none"):
         publish(replace(DRAFT, flow="http_forward", connection="crm"))
-    Connection.objects.create(namespace="default", name="crm", url="https://h", created_at=clock.now())
+    connection = Connection.objects.create(namespace="default", name="crm", url="https://h", created_at=clock.now())
+    with pytest.raises(RouteRefused, match="connection 'crm' has no secret"):
+        publish(replace(DRAFT, flow="http_forward", connection="crm"))
+    connection.secrets = stored_secrets.stored([stored_secrets.generated()])
+    connection.save()
     assert publish(replace(DRAFT, flow="http_forward", connection="crm")).created
 
 

@@ -93,7 +93,7 @@ def test_a_route_says_little_and_the_rest_has_its_default():
         (ROUTE.replace("per_event", "latest"), "routes.r.mode: must be 'projection' or 'per_event'"),
         (ROUTE + 'settle = "5s"', "routes.r: settle belongs to projection routes"),
         (ROUTE + "settle = 5", 'routes.r.settle: must be a duration in quotes, e.g. "5s"'),
-        (ROUTE + 'target_lane = "invoice:{x}"', "routes.r.target_lane: 'invoice:{x}' may use {id}, {type}, {kind}"),
+        (ROUTE + 'target_lane = "invoice:{x}"', "routes.r.target_lane: 'invoice:{x}' may use {id}, {type}, {kind}, {lane}"),
         (ROUTE + 'mask = ["email"]', "routes.r.mask.[1]: 'email' is no mask"),
         (ROUTE + "retry = { attempts = 0 }", "routes.r.retry.attempts: must be at least 1"),
         (ROUTE + "retry = { factor = 0.5 }", "routes.r.retry.factor: must be a number from 1 to 100"),

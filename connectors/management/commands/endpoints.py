@@ -9,15 +9,15 @@ from typing import Any, Final
 from django.core.management.base import CommandError, CommandParser
 from pydantic import ValidationError
 
-from connectors import durations, endpoint_changes, stored_secrets
+from connectors import durations, endpoint_changes, endpoints_cache, stored_secrets, unverified
 from connectors.audit_log import cli_actor
-from connectors.changes import require_unlocked
+from connectors.changes import NotFound, require_unlocked
 from connectors.configuration import EndpointSection, slug
 from connectors.configuration_command import ConfigurationCommand, add_namespace, add_reason
 from connectors.configuration_errors import BadConfiguration, option_sentences
 from connectors.endpoint_changes import EndpointDraft
 from connectors.stored_secrets import Secret
-from projection.cli import DONE, iso, table
+from projection.cli import DONE, FINDINGS, iso, refusal, table
 
 SETTINGS: Final = ("public_url", "signature", "unverified", "max_body_bytes")
 
@@ -42,7 +42,9 @@ class Command(ConfigurationCommand):
         rotate.add_argument("name", metavar="SLUG", help="endpoint")
         _add_secret(rotate, action="store")
         rotate.add_argument("--overlap", default="24h", help="how long the old secret stays live, e.g. 1h; 0s = it stops at once")
-        for sub in (create, rotate):
+        reverify = self.add_verb(verbs, "reverify", self.reverify, "admit held deliveries that the present secrets do verify")
+        reverify.add_argument("name", metavar="SLUG", help="endpoint")
+        for sub in (create, rotate, reverify):
             add_namespace(sub)
             add_reason(sub)
 
@@ -81,6 +83,19 @@ class Command(ConfigurationCommand):
         stopped = [f"{done.stopped_at_once} older secrets stopped at once"] if done.stopped_at_once else []
         self.emit({"rotated": answer | _shown_once(fresh)}, [f"rotated {done.slug}; {old}", *stopped, *_fresh_lines(fresh)])
         return DONE
+
+    def reverify(self, *, namespace: str, reason: str, **options: Any) -> int:
+        slug_ = options["name"]
+        facts = endpoints_cache.load((namespace, slug_))
+        if facts is None:
+            known = ", ".join(line.slug for line in endpoint_changes.lines(namespace)) or "none"
+            raise NotFound(f"there is no endpoint {slug_!r} in namespace {namespace!r}; known are: {known}")
+        done = unverified.reverify(facts, actor=cli_actor(), reason=reason)
+        refused = [refusal(each.unverified_id, "unverified", each.reason) for each in done.refused]
+        lines = [f"{each.code}: held delivery {each.unverified_id} → receipt {each.receipt_id}" for each in done.admitted]
+        lines += [f"still held: {each['id']}: {each['reason']}" for each in refused]
+        self.emit({"admitted": [asdict(each) for each in done.admitted], "refused": refused}, lines or ["nothing is held"])
+        return FINDINGS if refused else DONE
 
 
 def _add_secret(parser: CommandParser, *, action: str) -> None:

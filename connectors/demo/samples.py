@@ -1,0 +1,88 @@
+"""Sample deliveries: hand-written in the providers' documented shapes, signed as the provider signs, received like any other."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from standardwebhooks import Webhook
+
+from connectors import endpoints_cache
+from connectors.delivery import Headers, IngressRequest
+from connectors.endpoints_cache import EndpointFacts
+from connectors.models import Receipt
+from connectors.receive import receive
+
+FOLDER: Final = Path(__file__).parent
+ENDPOINTS: Final = ("hubspot", "github", "messages", "orders")
+"""Slugs of the demo's endpoints; the samples of each stand in `<slug>.jsonl`, one delivery a line."""
+KNOWN: Final = "known"
+EARLIEST: Final = 500
+"""Receipts of an endpoint among which a sample is looked for: the demo's are its first ones."""
+
+Signer = Callable[[str, str, Mapping[str, str], bytes], dict[str, str]]
+"""(secret, url, headers of the sample, body) → the headers that the provider adds."""
+
+
+def _hubspot(secret: str, url: str, _headers: Mapping[str, str], body: bytes) -> dict[str, str]:
+    timestamp = str(int(time.time() * 1000))
+    mac = hmac.new(secret.encode(), b"POST" + url.encode() + body + timestamp.encode(), hashlib.sha256)
+    return {"X-HubSpot-Request-Timestamp": timestamp, "X-HubSpot-Signature-v3": base64.b64encode(mac.digest()).decode()}
+
+
+def _hex(secret: str, body: bytes) -> str:
+    return hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+
+
+def _github(secret: str, _url: str, _headers: Mapping[str, str], body: bytes) -> dict[str, str]:
+    return {"X-Hub-Signature-256": f"sha256={_hex(secret, body)}"}
+
+
+def _messages(secret: str, _url: str, headers: Mapping[str, str], body: bytes) -> dict[str, str]:
+    now = datetime.now(UTC)
+    signature = Webhook(secret).sign(headers["webhook-id"], now, body.decode())
+    return {"webhook-timestamp": str(int(now.timestamp())), "webhook-signature": signature}
+
+
+def _orders(secret: str, _url: str, _headers: Mapping[str, str], body: bytes) -> dict[str, str]:
+    return {"X-Signature": _hex(secret, body)}
+
+
+SIGNERS: Final[dict[str, Signer]] = {"hubspot": _hubspot, "github": _github, "messages": _messages, "orders": _orders}
+
+
+def post_all(namespace: str, service_url: str) -> Iterator[str]:
+    """Receive each sample; yields the ingress's code for it, or `known` for one that was stored before this call."""
+    for slug in ENDPOINTS:
+        endpoint = endpoints_cache.load((namespace, slug))
+        if endpoint is None:
+            raise LookupError(f"the demo's endpoint {slug!r} is missing in namespace {namespace!r}; load the demo's configuration")
+        stored = _stored(endpoint)
+        for headers, body in read(slug):
+            yield KNOWN if hashlib.sha256(body).hexdigest() in stored else _post(endpoint, service_url, headers, body)
+
+
+def read(slug: str) -> Iterator[tuple[dict[str, str], bytes]]:
+    """The samples of an endpoint: headers and exact bytes of the body (compact, as providers send it)."""
+    for line in (FOLDER / f"{slug}.jsonl").read_text(encoding="utf-8").splitlines():
+        sample: dict[str, Any] = json.loads(line)
+        body = json.dumps(sample["body"], ensure_ascii=False, separators=(",", ":")).encode()
+        yield {"Content-Type": "application/json", **sample.get("headers", {})}, body
+
+
+def _stored(endpoint: EndpointFacts) -> frozenset[str]:
+    rows = Receipt.objects.filter(endpoint_id=endpoint.id).order_by("id").values_list("body_sha256", flat=True)
+    return frozenset(rows[:EARLIEST])
+
+
+def _post(endpoint: EndpointFacts, service_url: str, headers: Mapping[str, str], body: bytes) -> str:
+    url = f"{endpoint.public_url or service_url.rstrip('/')}/ingress/{endpoint.namespace}/{endpoint.slug}"
+    signature = SIGNERS[endpoint.slug](endpoint.secrets[0], url, headers, body)
+    return receive(endpoint, IngressRequest("POST", url, Headers({**headers, **signature}), body)).code

@@ -1,0 +1,126 @@
+"""The demo: loads through the real ingress, once, and shows what it promises."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+
+import pytest
+from django.core.management import call_command
+from django.test import RequestFactory
+from django.urls import resolve
+from standardwebhooks import Webhook
+
+from connectors import connections, demo, endpoints_cache, secrets
+from connectors.demo import samples
+from connectors.management.commands.load_demo import local_url
+from connectors.models import AuditEntry, Connection, Endpoint, Receipt
+from ops_ui.environment import Bind
+from projection import clock
+
+URL = "http://127.0.0.1:8000"
+
+
+def load_demo() -> dict:
+    out = io.StringIO()
+    call_command("load_demo", "--json", stdout=out)
+    return json.loads(out.getvalue())
+
+
+@pytest.fixture(autouse=True)
+def _fresh():
+    connections.of.forget()
+    endpoints_cache.find.forget()
+
+
+def test_loading_makes_the_configuration_and_stores_every_sample_once(database):
+    done = load_demo()
+    samples_known = {slug: len(list(samples.read(slug))) for slug in samples.ENDPOINTS}
+    assert len(done["created"]) == 17
+    assert done["posted"] == {"accepted": sum(samples_known.values()) - 1, "duplicate": 1}
+    assert Receipt.objects.count() == sum(samples_known.values()) - 1
+    assert set(Receipt.objects.values_list("state", flat=True)) == {"pending"}
+
+
+def test_loading_again_changes_nothing(database):
+    load_demo()
+    before = [list(table.objects.order_by("pk").values()) for table in (Endpoint, Connection, Receipt, AuditEntry)]
+    done = load_demo()
+    assert (done["created"], done["posted"]) == ([], {})
+    assert [list(table.objects.order_by("pk").values()) for table in (Endpoint, Connection, Receipt, AuditEntry)] == before
+
+
+def test_a_connection_that_was_led_elsewhere_stays_there(database):
+    load_demo()
+    Connection.objects.filter(name=demo.CLOSED).update(url="https://elsewhere.example.com/")
+    load_demo()
+    assert Connection.objects.get(name=demo.CLOSED).url == "https://elsewhere.example.com/"
+
+
+def test_a_load_that_was_cut_off_is_completed_by_the_next(database):
+    load_demo()
+    Receipt.objects.filter(id__in=list(Receipt.objects.order_by("-id").values_list("id", flat=True)[:5])).delete()
+    assert load_demo()["posted"] == {"accepted": 5}
+
+
+def test_secrets_are_random_per_installation_and_in_no_file(database):
+    load_demo()
+    values = {secrets.live(row.secrets, clock.now())[0] for row in (*Endpoint.objects.all(), *Connection.objects.all())}
+    assert len(values) == 6
+    assert "whsec_" not in demo.FILE.read_text()
+
+
+def test_a_locked_installation_is_left_alone(database, settings):
+    settings.HEADRACE_CONFIG_LOCKED = True
+    assert load_demo() == {"skipped": "locked"}
+    assert Endpoint.objects.count() == 0
+
+
+@pytest.mark.parametrize(
+    ("bind", "url"),
+    [
+        (Bind("127.0.0.1", 8000), "http://127.0.0.1:8000"),
+        (Bind("0.0.0.0", 9000), "http://127.0.0.1:9000"),
+        (Bind("::", 9000), "http://127.0.0.1:9000"),
+        (Bind("::1", 9000), "http://[::1]:9000"),
+    ],
+)
+def test_the_receiver_is_reached_where_the_service_listens(settings, bind, url):
+    settings.HEADRACE_BIND = bind
+    assert local_url() == url
+
+
+def post(path: str, body: bytes, secret: str | None = None):
+    headers = {"webhook-id": "evt:1", "webhook-timestamp": "0", "webhook-signature": "v1,AAAA"}
+    if secret is not None:
+        now = clock.now()
+        signature = Webhook(secret).sign("evt:1", now, body.decode())
+        headers |= {"webhook-timestamp": str(int(now.timestamp())), "webhook-signature": signature}
+    return answer(RequestFactory().post(path, body, content_type="application/json", headers=headers))
+
+
+def answer(request):
+    return resolve(request.path).func(request)
+
+
+def test_the_receiver_takes_what_the_connection_signs_and_nothing_else(database):
+    assert post("/demo/receiver", b"{}").status_code == 404
+    demo.load(URL, actor="test")
+    connections.of.forget()
+    secret = secrets.live(Connection.objects.get(name=demo.RECEIVER).secrets, clock.now())[0]
+    assert post("/demo/receiver", b'{"a": 1}', secret).status_code == 204
+    assert post("/demo/receiver", b'{"a": 1}').status_code == 401
+    assert post("/demo/receiver", b"\xff\xfe").status_code == 401
+    assert answer(RequestFactory().get("/demo/receiver")).status_code == 405
+
+
+def test_the_closed_receiver_answers_gone(database):
+    gone = post("/demo/closed", b"{}")
+    assert (gone.status_code, json.loads(gone.content)["code"]) == (410, "closed")
+
+
+def test_the_receiver_bounds_what_it_reads(database, monkeypatch):
+    demo.load(URL, actor="test")
+    monkeypatch.setattr(sys.modules["connectors.demo.receiver"], "LONGEST_BODY_BYTES", 10)
+    assert post("/demo/receiver", b"x" * 11).status_code == 413
