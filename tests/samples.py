@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from projection import exact_json
+
 FOLDER = Path(os.environ.get("HEADRACE_SHARED_PAYLOADS") or Path(__file__).resolve().parents[2] / "shared" / "payloads")
 
 needs_samples = pytest.mark.skipif(
@@ -27,14 +29,17 @@ class Sample:
 
 
 def samples(provider: str) -> list[Sample]:
-    """Every sample of a provider, its body as JSON bytes; none where the folder is missing."""
+    """Every sample of a provider, its body as the exact bytes of the file; none where the folder is missing."""
     return [_sample(path) for path in sorted((FOLDER / provider).glob("*.json"))]
 
 
 def _sample(path: Path) -> Sample:
-    request = json.loads(path.read_text(encoding="utf-8"))["request"]
-    body = json.dumps(request["body"], ensure_ascii=False, indent=1).encode()
-    return Sample(path.stem, request["headers"], body, request["body"])
+    text = path.read_text(encoding="utf-8")
+    at = exact_json.value_at(text, ("request", "body"))
+    if at is None:
+        raise ValueError(f"{path.name} has no body")
+    body = text[at : exact_json.end_of(text, at)]
+    return Sample(path.stem, json.loads(text)["request"]["headers"], body.encode(), exact_json.parse(body))
 
 
 def vectors(*schemes: str) -> list[dict[str, Any]]:
