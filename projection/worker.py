@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from time import monotonic
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from time import monotonic, perf_counter
 from typing import Final
 
 from django.conf import settings
-from django.db import DatabaseError, InterfaceError, connection
+from django.db import connection
 
 from projection.claim import claim
 from projection.complete import Ending, complete
@@ -47,20 +49,25 @@ class ClaimWorker:
         self._rescued_at = float("-inf")
         self.next_due: float | None = None
         """Seconds until the earliest waiting item, as of the last claim that found nothing."""
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+        """Time spent so far in claim, input_read, execute and complete."""
 
     def step(self) -> int:
         """Claim one batch and bring it to its end; number of items claimed. The database's errors are raised; nothing is lost by them."""
         self._rescue_now_and_then()
-        batch = claim(self._batch, owner=self._heartbeat.owner, lease_seconds=self._lease_seconds)
+        with self._timed("claim"):
+            batch = claim(self._batch, owner=self._heartbeat.owner, lease_seconds=self._lease_seconds)
         self.next_due = batch.next_due
         if not batch.items:
             return 0
         ids = [one.item.id for one in batch.items]
         self._heartbeat.keep(ids, batch.token)
         try:
-            attempts, broken = prepare(batch, self._heartbeat.owner)
+            with self._timed("input_read"):
+                attempts, broken = prepare(batch, self._heartbeat.owner)
             self._complete(broken)
-            self._execute(attempts)
+            with self._timed("execute"):
+                self._execute(attempts)
         finally:
             self._heartbeat.drop(ids)
         return len(ids)
@@ -88,8 +95,17 @@ class ClaimWorker:
 
     def _complete(self, endings: Sequence[Ending]) -> None:
         if endings:
-            complete(endings)
+            with self._timed("complete"):
+                complete(endings)
             self._heartbeat.drop(ending.item_id for ending in endings)
+
+    @contextmanager
+    def _timed(self, stage: str) -> Iterator[None]:
+        since = perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[stage] += perf_counter() - since
 
     def _started(self, attempt: Attempt) -> None:
         self._heartbeat.started(attempt.claimed.item.id, attempt.flow.timeout)
@@ -141,7 +157,7 @@ def resident(kind: str, step: Callable[[], int], pause: Callable[[], float], bud
             try:
                 count = step()
                 failures = 0
-            except (DatabaseError, InterfaceError) as error:
+            except Exception as error:  # noqa: BLE001 - a resident loop outlives any single fault; it says so and tries again
                 connection.close()
                 failures += 1
                 wait = min(LONGEST_BACKOFF_SECONDS, 0.2 * 2.0 ** min(failures, 10))

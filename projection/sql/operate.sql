@@ -14,3 +14,10 @@ SELECT WorkId, State FROM `_System_ConnectorWorkItem` WHERE ReplayOfWorkId = %(w
 -- Compare-and-swap: ends the wait of an item that waits to retry; it keeps its lane and its attempts. 0 rows: it does not wait.
 UPDATE `_System_ConnectorWorkItem` SET RunAfter = UTC_TIMESTAMP(6)
 WHERE WorkId = %(work_id)s AND State = 'retry' AND RunAfter > UTC_TIMESTAMP(6)
+
+-- name: read_items_of_source
+-- Work items in some states whose selected event has a source id. Index: ix_event_source, then ix_work_event. The caller compares the
+-- texts again, exactly.
+SELECT w.Id, e.SourceType, e.SourceId
+FROM `_System_ConnectorEvent` e JOIN `_System_ConnectorWorkItem` w ON w.EventId = e.Id
+WHERE e.SourceId IN %(source_ids)s AND w.State IN %(states)s ORDER BY w.Id DESC LIMIT %(limit)s

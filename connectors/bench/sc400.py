@@ -1,0 +1,195 @@
+"""SC400: 400 sources × 10 events and 400 interactive actions, from stored receipts to processed work (acceptance P1, S1, S2)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from statistics import median
+from time import perf_counter
+from typing import Any, Final
+
+from connectors import endpoints_cache, models
+from connectors.bench.workbench import BenchFailed, empty, floor_seconds, own_database, server, texts_sent
+from connectors.delivery import Headers, IngressRequest
+from connectors.receive import store
+from connectors.router import RouteReport, namespaces_with_pending, route_batch
+from connectors.routes import RouteDraft, publish
+from projection import flows
+from projection.facts import PER_EVENT, PROJECTION
+from projection.flows import Generation
+from projection.heartbeat import Heartbeat
+from projection.models import Event, WorkItem
+from projection.worker import ClaimWorker
+
+NAMESPACE: Final = "bench"
+EVENTS_A_RECEIPT: Final = 100
+"""HubSpot's largest array."""
+
+
+@dataclass
+class _Seen:
+    """What the no-op flow was given."""
+
+    inputs: list[int] = field(default_factory=list)
+    items: int = 0
+
+    def __call__(self, generation: Generation) -> None:
+        self.items += 1
+        self.inputs += [one.event_id for one in generation.inputs]
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Its size: `sources` × `events` projection events and `actions` per-event ones."""
+
+    sources: int = 400
+    events: int = 10
+    actions: int = 400
+
+    @property
+    def all_events(self) -> int:
+        return self.sources * self.events + self.actions
+
+    @property
+    def work_items(self) -> int:
+        return self.sources + self.actions
+
+    @property
+    def receipts(self) -> int:
+        return -(-self.all_events // EVENTS_A_RECEIPT)
+
+
+def run(workload: Workload, repeat: int, *, say: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
+    """Run the workload `repeat` times and report medians (seconds), with each repetition under `runs`. Raises BenchFailed."""
+    with own_database():
+        _configure()
+        runs = []
+        for number in range(repeat):
+            runs.append(_repetition(workload))
+            say(f"run {number + 1}: admission {runs[-1]['admission_s']:.3f} s, floor {runs[-1]['raw_insert_s']:.3f} s")
+        database = server()
+    medians: dict[str, Any] = {name: median(run[name] for run in runs) for name in runs[0] if name != "stages"}
+    medians["stages"] = {stage: median(run["stages"][stage] for run in runs) for stage in runs[0]["stages"]}
+    return {"database": database, **medians, "runs": runs}
+
+
+def _configure() -> None:
+    from connectors.installations import install
+
+    install(NAMESPACE, "hubspot", actor="bench")
+    pack = models.Pack.objects.get(namespace=NAMESPACE, name="hubspot")
+    models.Endpoint.objects.create(pack_id=pack.id, namespace=NAMESPACE, slug="bench", created_at=datetime.now(UTC))
+    projection: Any = {"mode": PROJECTION, "settle_seconds": 0.05}
+    publish(
+        NAMESPACE,
+        RouteDraft("contact", "hubspot", ("contact.*",), "contact.changed", flow="bench.noop", **projection),
+        actor="bench",
+    )
+    action: Any = {"mode": PER_EVENT, "queue_class": "interactive"}
+    publish(NAMESPACE, RouteDraft("action", "hubspot", ("deal.*",), "deal.action", flow="bench.noop", **action), actor="bench")
+
+
+def _events(workload: Workload) -> list[dict[str, Any]]:
+    """HubSpot events, the sources' changes interleaved, the actions spread among them."""
+    base = {"portalId": 62515, "appId": 54321, "changeSource": "CRM", "attemptNumber": 0, "occurredAt": 1_782_371_969_536}
+    changes = [
+        {**base, "eventId": turn * 1_000_000 + source, "subscriptionId": 1, "subscriptionType": "contact.propertyChange",
+         "objectId": 508_369_000_000 + source, "propertyName": f"property_{turn}", "propertyValue": f"value {turn} of {source}"}
+        for turn in range(workload.events) for source in range(workload.sources)
+    ]  # fmt: skip
+    actions = [
+        {**base, "eventId": 900_000_000 + number, "subscriptionId": 2, "subscriptionType": "deal.creation", "objectId": number + 1}
+        for number in range(workload.actions)
+    ]
+    step = max(1, len(changes) // max(1, len(actions)))
+    for number, action in enumerate(actions):
+        changes.insert(number * (step + 1), action)
+    return changes
+
+
+def _store(workload: Workload) -> int:
+    facts = endpoints_cache.load((NAMESPACE, "bench"))
+    if facts is None:
+        raise BenchFailed("the endpoint of the workload is gone")
+    events = _events(workload)
+    bodies = [events[at : at + EVENTS_A_RECEIPT] for at in range(0, len(events), EVENTS_A_RECEIPT)]
+    for body in bodies:
+        store(facts, IngressRequest("POST", "", Headers({"content-type": "application/json"}), json.dumps(body).encode()))
+    return len(bodies)
+
+
+def _repetition(workload: Workload) -> dict[str, Any]:
+    empty()
+    receipts = _store(workload)
+    with texts_sent() as texts:
+        started = perf_counter()
+        report = _admit(workload)
+        admission = perf_counter() - started
+    raw = floor_seconds(("_System_ConnectorEvent", "_System_ConnectorWorkItem"))
+    seen, seconds, drain = _drain()
+    _check(workload, report, seen)
+    return {
+        "events": report.events,
+        "work_items": seen.items,
+        "inputs": len(seen.inputs) - workload.actions,
+        "receipts": receipts,
+        "raw_insert_s": raw,
+        "admission_s": admission,
+        "stages": {stage: report.stages.get(stage, 0.0) for stage in ("prepare", "settle", "facts", "projections", "lanes")},
+        "claim_s": seconds["claim"],
+        "input_read_s": seconds["input_read"],
+        "complete_s": seconds["complete"],
+        "combined_s": admission + seconds["input_read"],
+        "end_to_end_s": admission + drain,
+        "statements": texts.count,
+        "admission_over_raw": admission / raw,
+        "end_to_end_over_raw": (admission + drain) / raw,
+    }
+
+
+def _admit(workload: Workload) -> RouteReport:
+    """Everything in one admission, however many receipts: the figure is about the transaction, not about batches."""
+    report = RouteReport()
+    for name in namespaces_with_pending():
+        report += route_batch(name, max(workload.receipts, 1))
+    return report
+
+
+def _drain() -> tuple[_Seen, dict[str, float], float]:
+    """One worker with a no-op flow runs everything: what it saw, seconds by stage, seconds in all."""
+    seen = _Seen()
+
+    def noop(generation: Generation) -> None:
+        seen(generation)
+
+    flows.flow("bench.noop")(noop)
+    try:
+        with Heartbeat("worker", lease_seconds=60) as heartbeat:
+            worker = ClaimWorker(heartbeat)
+            started = perf_counter()
+            while worker.step():
+                pass
+            seconds = perf_counter() - started
+            worker.close()
+        return seen, dict(worker.seconds), seconds
+    finally:
+        flows.forget("bench.noop")
+
+
+def _check(workload: Workload, report: RouteReport, seen: _Seen) -> None:
+    """Every event, work item and input, exactly once. Raises BenchFailed."""
+    stored = set(Event.objects.values_list("id", flat=True))
+    figures = {
+        "events admitted": (report.events, workload.all_events),
+        "events stored": (len(stored), workload.all_events),
+        "work items": (WorkItem.objects.count(), workload.work_items),
+        "work items processed": (WorkItem.objects.filter(state="processed").count(), workload.work_items),
+        "executions": (seen.items, workload.work_items),
+        "inputs": (len(seen.inputs), workload.all_events),
+        "distinct inputs": (len(set(seen.inputs) & stored), workload.all_events),
+    }
+    for what, (found, wanted) in figures.items():
+        if found != wanted:
+            raise BenchFailed(f"{what}: {found} instead of {wanted}")

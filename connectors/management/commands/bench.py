@@ -1,0 +1,36 @@
+"""Measured workloads: `bench sc400 [--sources 400 --events 10 --actions 400 --repeat 3]`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+
+from connectors.bench import sc400
+from connectors.bench.workbench import BenchFailed
+from projection.cli import DONE, HeadraceCommand
+
+
+class Command(HeadraceCommand):
+    help = "Runs a measured workload in a database of its own and checks every event, work item and input."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        verbs = self.verbs(parser)
+        workload = self.add_verb(
+            verbs, "sc400", self.sc400, "400 sources × 10 events and 400 actions, from receipts to processed work"
+        )
+        workload.add_argument("--sources", type=int, default=400)
+        workload.add_argument("--events", type=int, default=10, help="events of each source")
+        workload.add_argument("--actions", type=int, default=400, help="per-event actions among them")
+        workload.add_argument("--repeat", type=int, default=3)
+
+    def sc400(self, **options: Any) -> int:
+        if min(options["sources"], options["events"], options["actions"] + 1, options["repeat"]) < 1:
+            raise CommandError("--sources, --events and --repeat start at 1, --actions at 0")
+        workload = sc400.Workload(options["sources"], options["events"], options["actions"])
+        try:
+            answer = sc400.run(workload, options["repeat"], say=self.stderr.write)
+        except BenchFailed as error:
+            raise CommandError(f"the workload failed its check: {error}") from error
+        self.emit(answer, [f"{name}: {value}" for name, value in answer.items() if name != "runs"])
+        return DONE
