@@ -99,14 +99,15 @@ def _insert_facts(lock: AdmissionLock, fresh: Sequence[InboundEvent], deadlines:
     if not fresh:
         return []
     fenced = activation.is_activated()
-    snapshots = {event.route: event.route.snapshot() for event in fresh if event.route}
+    routes = {event.route.id: event.route for event in fresh if event.route}
+    snapshots = {route_id: route.snapshot() for route_id, route in routes.items()}
     rows, pending = [], []
     for ordinal, event in enumerate(fresh, start=lock.next_ordinal):
         burst = settle.burst_of(event)
         deadline = deadlines[burst] if burst else None
         key = key_of(event)
         next_attempt_at = deadline if fenced or deadline else lock.now
-        snapshot = snapshots[event.route] if event.route else None
+        snapshot = snapshots[event.route.id] if event.route else None
         rows.append(
             event_row(event, ordinal, lock.now, projection=key, next_attempt_at=next_attempt_at, snapshot=snapshot, fenced=fenced)
         )

@@ -6,12 +6,15 @@ Text equality in a database depends on collation (case, accents, emoji weight, t
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 from typing import Final
 
 from projection.facts import RouteFacts
 
 PROJECTION_PREFIX: Final = "csp:"
 PER_EVENT_PREFIX: Final = "evt:"
+_REMEMBERED: Final = 8192
+"""Keys of sources and lanes are asked for again and again within one admission; the busiest stay at hand."""
 
 
 def digest(*parts: str | int) -> str:
@@ -60,15 +63,18 @@ def delivery_key(namespace: str, pack_name: str, delivery_id: str, route_key: st
     return digest(namespace, pack_name, delivery_id, route_key)
 
 
+@lru_cache(_REMEMBERED)
 def source_key(source_type: str, source_id: str) -> str:
     return digest(source_type, source_id)
 
 
+@lru_cache(_REMEMBERED)
 def source_scope_key(namespace: str, event_kind: str, source_lane: str) -> str:
     """Scope that a replay must have to itself: namespace, canonical event kind and source lane (seed step S 9)."""
     return digest(namespace, event_kind, source_lane)
 
 
+@lru_cache(_REMEMBERED)
 def lane_key(namespace: str, companion_pack: str, source_lane: str, target_lane: str) -> str | None:
     """Order domain of execution: the target mutation lane where one is set, else (companion pack, source lane); None = no lane."""
     if target_lane:
