@@ -160,7 +160,7 @@ def element_at(text: str, index: int, at: int = 0) -> int | None:
 
 def value_at(text: str, path: tuple[str | int, ...]) -> int | None:
     """Where the value at `path` (member names and element numbers) starts; None = absent. Raises NotJson."""
-    at: int | None = 0
+    at: int | None = _skip(text, 0)
     for step in path:
         if at is None:
             return None

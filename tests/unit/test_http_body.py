@@ -1,0 +1,89 @@
+"""Case C15, without a server: the body is read whole and bounded, or refused; reading never raises."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+
+from connectors.delivery import Outcome
+from connectors.http_body import read_body
+
+
+class Stream(io.BytesIO):
+    """Remembers how much was asked of it."""
+
+    taken = 0
+
+    def read(self, size: int | None = -1) -> bytes:
+        piece = super().read(size)
+        self.taken += len(piece)
+        return piece
+
+
+class Broken:
+    def read(self, _size: int) -> bytes:
+        raise OSError("the peer went away")
+
+
+def environ(body: bytes, **members: Any) -> dict[str, Any]:
+    return {"wsgi.input": Stream(body), "wsgi.input_terminated": True, "CONTENT_LENGTH": str(len(body))} | members
+
+
+def code(found: bytes | Outcome) -> tuple[str, int]:
+    assert isinstance(found, Outcome)
+    return found.code, found.status
+
+
+@pytest.mark.parametrize("size", [0, 1, 9, 10])
+def test_up_to_the_limit_it_is_whole(size: int) -> None:
+    assert read_body(environ(b"x" * size), 10) == b"x" * size
+    assert read_body(environ(b"x" * size, CONTENT_LENGTH="", HTTP_TRANSFER_ENCODING="chunked"), 10) == b"x" * size
+
+
+def test_a_declared_length_above_the_limit_is_refused_without_reading() -> None:
+    members = environ(b"x" * 11)
+    found = read_body(members, 10)
+    assert code(found) == ("too_large", 413)
+    assert "10 bytes" in found.message  # type: ignore[union-attr]  # an Outcome, as the line above says
+    assert members["wsgi.input"].taken == 0
+
+
+def test_a_chunked_body_is_read_no_further_than_the_limit() -> None:
+    members = environ(b"x" * 1_000_000, CONTENT_LENGTH="", HTTP_TRANSFER_ENCODING="Chunked")
+    assert code(read_body(members, 10)) == ("too_large", 413)
+    assert members["wsgi.input"].taken == 11
+
+
+def test_a_body_shorter_than_declared_is_refused() -> None:
+    assert code(read_body(environ(b"abc", CONTENT_LENGTH="4"), 10)) == ("body_incomplete", 400)
+
+
+def test_only_the_declared_part_of_a_longer_body_is_read() -> None:
+    assert read_body(environ(b"abcdef", CONTENT_LENGTH="3"), 10) == b"abc"
+
+
+def test_a_body_that_breaks_off_is_refused() -> None:
+    assert code(read_body(environ(b"", CONTENT_LENGTH="4") | {"wsgi.input": Broken()}, 10)) == ("body_incomplete", 400)
+
+
+@pytest.mark.parametrize("length", ["abc", "-1", "1.0", "٣", "9" * 30])
+def test_a_length_that_is_no_number_is_refused(length: str) -> None:
+    assert code(read_body(environ(b"", CONTENT_LENGTH=length), 10)) == ("bad_length", 400)
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "br", "deflate, gzip"])
+def test_a_compressed_body_is_refused_unread(encoding: str) -> None:
+    members = environ(b"x", HTTP_CONTENT_ENCODING=encoding)
+    assert code(read_body(members, 10)) == ("unsupported_encoding", 415)
+    assert members["wsgi.input"].taken == 0
+
+
+def test_identity_is_no_compression() -> None:
+    assert read_body(environ(b"x", HTTP_CONTENT_ENCODING="Identity"), 10) == b"x"
+
+
+def test_a_server_without_chunked_bodies_asks_for_a_length() -> None:
+    members = environ(b"x", CONTENT_LENGTH="", HTTP_TRANSFER_ENCODING="chunked") | {"wsgi.input_terminated": False}
+    assert code(read_body(members, 10)) == ("length_required", 411)
