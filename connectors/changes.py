@@ -65,7 +65,7 @@ def lock_namespace(name: str) -> Namespace:
     with connection.cursor() as cursor:
         # A second creator waits here for the first one's commit and then changes nothing.
         cursor.execute(
-            "INSERT INTO _System_ConnectorNamespace (Name, NextEnqueueOrdinal) VALUES (%s, 1) ON DUPLICATE KEY UPDATE Name = Name",
+            "INSERT INTO `_System_ConnectorNamespace` (Name, NextEnqueueOrdinal) VALUES (%s, 1) ON DUPLICATE KEY UPDATE Name = Name",
             [name],
         )
     return Namespace.objects.select_for_update().get(name=name)

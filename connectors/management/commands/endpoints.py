@@ -12,9 +12,10 @@ from pydantic import ValidationError
 from connectors import durations, endpoint_changes, endpoints_cache, stored_secrets, unverified
 from connectors.audit_log import cli_actor
 from connectors.changes import NotFound, require_unlocked
-from connectors.configuration import EndpointSection, slug
+from connectors.configuration import EndpointSection
 from connectors.configuration_command import ConfigurationCommand, add_namespace, add_reason
 from connectors.configuration_errors import BadConfiguration, option_sentences
+from connectors.configuration_values import slug
 from connectors.endpoint_changes import EndpointDraft
 from connectors.stored_secrets import Secret
 from projection.cli import DONE, FINDINGS, iso, refusal, table

@@ -11,10 +11,11 @@ from pydantic import ValidationError
 from connectors import configuration_export, routes
 from connectors.audit_log import cli_actor
 from connectors.changes import require_unlocked
-from connectors.configuration import RouteSection, name
+from connectors.configuration import RouteSection
 from connectors.configuration_apply import draft_of
 from connectors.configuration_command import ConfigurationCommand, add_namespace, add_reason
 from connectors.configuration_errors import BadConfiguration, option_sentences
+from connectors.configuration_values import name
 from connectors.models import Route
 from projection.cli import DONE, iso, table
 from projection.facts import RouteFacts

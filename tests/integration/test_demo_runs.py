@@ -1,0 +1,106 @@
+"""The demo's samples through router and worker: what a new user sees in the console."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from wsgiref.simple_server import WSGIRequestHandler, make_server
+
+import pytest
+from django.core.handlers.wsgi import WSGIRequest
+from django.db import connection
+from django.urls import resolve
+
+from connectors import connections, demo, endpoints_cache, installed_packs
+from connectors.models import Receipt, Record
+from connectors.router import drain_receipts
+from projection import activation, replay
+from projection.models import Event, WorkItem
+from projection.worker import drain_claims
+
+
+class _Quiet(WSGIRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        """Requests are asserted, not logged."""
+
+
+def _application(environ, start_response):
+    """The demo's two pages, without the console around them."""
+    request = WSGIRequest(environ)
+    response = resolve(request.path).func(request)
+    start_response(f"{response.status_code} X", list(response.items()))
+    connection.close()
+    return [response.content]
+
+
+@pytest.fixture
+def service(database, settings) -> Iterator[str]:
+    settings.HEADRACE_FORWARD_ALLOWED_NETWORKS = ["127.0.0.0/8"]
+    for cache in (connections.of, endpoints_cache.find, installed_packs.of):
+        cache.forget()
+    with make_server("127.0.0.1", 0, _application, handler_class=_Quiet) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+            activation.forget()
+
+
+def run_everything() -> None:
+    activation.activate("test")
+    drain_receipts()
+    with connection.cursor() as cursor:  # what the settling time would do by itself, 5 s later
+        cursor.execute("UPDATE `_System_ConnectorWorkItem` SET RunAfter = UTC_TIMESTAMP(6)")
+    drain_claims()
+
+
+def record(source_type: str, source_id: str) -> tuple[Record, dict[str, object]]:
+    row = Record.objects.get(source_type=source_type, source_id=source_id)
+    return row, {name: json.loads(row.properties)[name]["value"] for name in json.loads(row.properties)}
+
+
+def test_the_samples_become_live_records_forwards_and_dead_letters(service):
+    demo.load(service, actor="test")
+    run_everything()
+    states = Counter(WorkItem.objects.values_list("companion_flow", "state"))
+    assert states == {
+        ("record_table", "processed"): 15,
+        ("http_forward", "processed"): 15,
+        ("http_forward", "dead"): 3,
+        ("log", "processed"): 3,
+    }
+    row, properties = record("contact", "90071992547400")
+    assert (properties["firstname"], properties["lastname"], properties["lifecyclestage"]) == (
+        "Ada",
+        "Winter",
+        "salesqualifiedlead",
+    )
+    assert record("deal", "62000771")[1]["amount"] == "12345678901234567.89"
+    assert record("contact", "90071992547587")[0].deleted
+    assert not row.deleted
+
+
+def test_duplicates_and_an_unreadable_item_are_told_on_their_receipts(service):
+    demo.load(service, actor="test")
+    run_everything()
+    counts = Receipt.objects.values_list("duplicate_count", "rejected_count")
+    assert sorted(count for count in counts if count != (0, 0)) == [(0, 1), (4, 0)]
+    assert Event.objects.count() == 83
+
+
+def test_a_dead_letter_replays_once_its_connection_leads_to_the_open_receiver(service):
+    demo.load(service, actor="test")
+    run_everything()
+    dead = WorkItem.objects.filter(state="dead").order_by("id").first()
+    closed, open_ = (connections.models.Connection.objects.get(name=name) for name in (demo.CLOSED, demo.RECEIVER))
+    closed.url, closed.secrets = open_.url, open_.secrets
+    closed.save()
+    connections.of.forget()
+    done = replay.replay(dead.work_id, actor="test", reason="the receiver is open again")
+    drain_claims()
+    assert WorkItem.objects.get(work_id=done.replay_work_id).state == "processed"
