@@ -124,6 +124,8 @@ class TracedItem:
     """Takes part in execution: nonterminal, and no queued successor."""
     replay_of_work_id: str | None
     state: str
+    route_id: int
+    route_version: int
     flow: str
     lane: str
     lane_key: str | None
@@ -131,10 +133,15 @@ class TracedItem:
     attempts: int
     max_attempts: int
     run_after: datetime
+    lease_owner: str | None
+    lease_expires_at: datetime | None
     claimed_at: datetime | None
     terminal_at: datetime | None
     discarded_at: datetime | None
+    discarded_by: str | None
+    discard_reason: str | None
     last_error: str | None
+    error_fingerprint: str | None
     created: datetime
 
     @classmethod
@@ -147,6 +154,8 @@ class TracedItem:
             active=row.state in NONTERMINAL and (row.projection_key is None or row.projection_active_key is not None),
             replay_of_work_id=row.replay_of_work_id,
             state=row.state,
+            route_id=row.route_id,
+            route_version=row.route_version,
             flow=flow_name(row.companion_pack, row.companion_flow),
             lane=row.source_lane,
             lane_key=row.lane_key,
@@ -154,10 +163,15 @@ class TracedItem:
             attempts=row.attempts,
             max_attempts=row.max_attempts,
             run_after=row.run_after,
+            lease_owner=row.lease_owner,
+            lease_expires_at=row.lease_expires_at,
             claimed_at=row.claimed_at,
             terminal_at=row.terminal_at,
             discarded_at=row.discarded_at,
+            discarded_by=row.discarded_by,
+            discard_reason=row.discard_reason,
             last_error=row.last_error,
+            error_fingerprint=row.error_fingerprint,
             created=row.created_date,
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from projection.logs import log_event
 from projection.models import WorkItem
@@ -12,7 +13,7 @@ from projection.sending import execute, fetch
 from projection.states import NONTERMINAL, State
 from projection.units import run_unit
 
-ACTOR_CHARACTERS = 150
+ACTOR_CHARACTERS: Final = 150
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,29 +22,48 @@ class Discarded:
 
 
 def discard(work_id: str, *, actor: str, reason: str) -> Discarded | Refused:
-    """Mark a dead item as discarded. Refused when it is missing, not dead, discarded already, or while its replay still runs.
+    """Mark a dead item as discarded. Refused: `not_found`, `not_dead`, `already_discarded`, or `replay_running`.
 
     The item is locked before its replay is looked for, as replay does, so that the two never pass each other: while a replay runs
     nobody knows yet whether there is anything to set aside.
     """
-    found = WorkItem.objects.filter(work_id=work_id).values_list("id", flat=True).first() if work_id.isascii() else None
-    if found is None:
-        return Refused(work_id, "not_found", f"There is no work item {work_id}.")
-    outcome = run_unit("discard", lambda: _discard_locked(found, work_id, actor, reason))
+    outcome = run_unit("discard", lambda: _discard(work_id, actor, reason))
     if isinstance(outcome, Discarded):
         log_event("discard", work_id=work_id, actor=actor, reason=reason)
     return outcome
 
 
-def _discard_locked(id: int, work_id: str, actor: str, reason: str) -> Discarded | Refused:
-    locked = WorkItem.objects.lock_work_items([id])
-    if not locked:
-        return Refused(work_id, "not_found", f"There is no work item {work_id} any more.")
-    if locked[0].state is not State.DEAD:
-        return Refused(work_id, "not_dead", f"It is {locked[0].state}; only dead work can be discarded.")
-    for replay_work_id, state in fetch("read_replay_state", work_id=work_id):
-        if state in NONTERMINAL:
-            return Refused(work_id, "replay_running", f"Its replay {replay_work_id} is {state}; wait for it, or cancel it first.")
-    if not execute("discard_work_item", id=id, actor=storable(actor)[:ACTOR_CHARACTERS], reason=storable(reason)):
-        return Refused(work_id, "already_discarded", "It is discarded already.")
+def preview_discard(work_id: str) -> Discarded | Refused:
+    """What `discard` would answer as things stand, without writing. Two queries."""
+    found = _find(work_id)
+    return _judge(work_id, found.state if found else None, is_discarded=bool(found and found.discarded_at))
+
+
+def _find(work_id: str) -> WorkItem | None:
+    return WorkItem.objects.filter(work_id=work_id).first() if work_id.isascii() else None
+
+
+def _discard(work_id: str, actor: str, reason: str) -> Discarded | Refused:
+    found = _find(work_id)
+    locked = WorkItem.objects.lock_work_items([found.id]) if found else []
+    outcome = _judge(work_id, locked[0].state if locked else None, is_discarded=False)
+    if isinstance(outcome, Refused):
+        return outcome
+    if not execute("discard_work_item", id=locked[0].id, actor=storable(actor)[:ACTOR_CHARACTERS], reason=storable(reason)):
+        return _judge(work_id, State.DEAD, is_discarded=True)
+    return outcome
+
+
+def _judge(work_id: str, state: str | None, *, is_discarded: bool) -> Discarded | Refused:
+    if state is None:
+        return Refused(work_id, "not_found", f"there is no work item {work_id}")
+    if state != State.DEAD:
+        return Refused(work_id, "not_dead", f"{work_id} is {state}; only dead work can be discarded")
+    if is_discarded:
+        return Refused(work_id, "already_discarded", f"{work_id} is discarded already")
+    for replay_work_id, replay_state in fetch("read_replay_state", work_id=work_id):
+        if replay_state in NONTERMINAL:
+            return Refused(
+                work_id, "replay_running", f"its replay {replay_work_id} is {replay_state}; wait for it, or cancel it first"
+            )
     return Discarded(work_id)

@@ -49,9 +49,7 @@ def lanes(*, limit: int, blocked: bool = False, held: bool = False, keys: Sequen
     for key, depth, waiting, oldest, newest in rows:
         namespace, lane = names.get(newest, ("", ""))
         work_id, state = running.get(key, (None, None))
-        found.append(
-            LaneSummary(key, namespace, lane, depth, int(waiting), from_db(oldest), work_id, state, _hold(holds.get(key)))
-        )
+        found.append(LaneSummary(key, namespace, lane, depth, int(waiting), from_db(oldest), work_id, state, _hold(holds.get(key))))
     if blocked or wanted is None:
         return found
     live = {lane.lane_key for lane in found}

@@ -1,0 +1,52 @@
+"""From what an operator types to a lane's key: the key itself, a source lane such as `contact:42`, or a target mutation lane."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from connectors.models import Namespace
+from projection.identity import lane_key
+from projection.lane_list import lane_name
+from projection.models import LaneHold, WorkItem
+
+ITEMS_LOOKED_AT: Final = 1000
+"""Newest work items of a source lane in which its companions are looked for: a handful of companions share a source."""
+_KEY: Final = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class NamedLane:
+    """A lane that exists: retained work runs in it, or it is on hold."""
+
+    namespace: str
+    lane_key: str
+    lane: str
+
+
+def find_lanes(text: str) -> list[NamedLane]:
+    """The lanes that `text` names: none, one, or one for each companion and namespace that knows the source. At most five queries."""
+    if _KEY.fullmatch(text):
+        return _by_keys([text])
+    candidates = {
+        key for namespace in Namespace.objects.values_list("name", flat=True) if (key := lane_key(namespace, "", "", text))
+    }
+    rows = WorkItem.objects.filter(source_lane=text).order_by("-id").values_list("namespace", "companion_pack", "source_lane")
+    for namespace, companion, lane in set(rows[:ITEMS_LOOKED_AT]):
+        if lane == text and (key := lane_key(namespace, companion, lane, "")):
+            candidates.add(key)
+    held = LaneHold.objects.filter(lane=text).values_list("lane_key", "lane")
+    return _by_keys(sorted(candidates | {key for key, lane in held if lane == text}))
+
+
+def _by_keys(keys: list[str]) -> list[NamedLane]:
+    """Those of the keys that exist, in a stable order."""
+    found = {
+        hold.lane_key: NamedLane(hold.namespace, hold.lane_key, hold.lane) for hold in LaneHold.objects.filter(lane_key__in=keys)
+    }
+    for key in keys:
+        item = None if key in found else WorkItem.objects.filter(lane_key=key).first()
+        if item is not None:
+            found[key] = NamedLane(item.namespace, key, lane_name(item))
+    return [found[key] for key in keys if key in found]

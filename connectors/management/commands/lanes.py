@@ -1,0 +1,134 @@
+"""`lanes list / show / hold / release`: what waits in which order, and an operator's brake."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any, Final
+
+from django.core.management.base import CommandError, CommandParser
+
+from connectors import audit_log
+from connectors.lane_names import NamedLane, find_lanes
+from connectors.traced import TracedItem
+from projection import lanes as lane_room
+from projection.cli import DONE, FINDINGS, HeadraceCommand, iso, refusal, table
+from projection.lane_list import LaneSummary, lanes, queue
+from projection.why import why_lane
+
+QUEUE_SHOWN: Final = 50
+
+
+class Command(HeadraceCommand):
+    help = "List lanes, show one and why it does not move, hold and release."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        verbs = self.verbs(parser)
+        sub = self.add_verb(verbs, "list", self.list_lanes, "lanes with live work, the one with the oldest item first")
+        sub.add_argument("--blocked", action="store_true", help="only lanes in which something is blocked")
+        sub.add_argument("--held", action="store_true", help="only lanes on hold")
+        sub.add_argument("--limit", type=int, default=50, help="rows at most (default: %(default)s)")
+        for name, perform, description in (
+            ("show", self.show, "the queue of a lane, and why it does not move"),
+            ("hold", self.hold, "claim nothing of a lane until it is released"),
+            ("release", self.release, "let a held lane be claimed again"),
+        ):
+            sub = self.add_verb(verbs, name, perform, description)
+            sub.add_argument(
+                "lane", metavar="LANE", help="a source lane such as contact:42, a target mutation lane, or a lane's key"
+            )
+            if name != "show":
+                sub.add_argument("--reason", default="", help="why, for the audit trail")
+
+    def list_lanes(self, *, blocked: bool, held: bool, limit: int, **_options: Any) -> int:
+        if limit < 1:
+            raise CommandError("--limit must be 1 or more.")
+        found = lanes(limit=limit + 1, blocked=blocked, held=held)
+        self.emit({"lanes": [asdict(lane) for lane in found[:limit]], "truncated": len(found) > limit}, _table(found[:limit]))
+        return DONE
+
+    def show(self, *, lane: str, **_options: Any) -> int:
+        named = find_lanes(lane)
+        if not named:
+            return self._not_found(lane)
+        summaries = {summary.lane_key: summary for summary in lanes(limit=len(named), keys=[one.lane_key for one in named])}
+        shown = [self._detail(one, summaries.get(one.lane_key)) for one in named]
+        self.emit({"lanes": shown}, _detail_lines(shown))
+        return DONE
+
+    def _detail(self, named: NamedLane, summary: LaneSummary | None) -> dict[str, Any]:
+        empty = LaneSummary(named.lane_key, named.namespace, named.lane, 0, 0, None, None, None, None)
+        items = [asdict(TracedItem.of(item)) for item in queue(named.lane_key, QUEUE_SHOWN)]
+        return {**asdict(summary or empty), "lane": named.lane, "why": asdict(why_lane(named.lane_key)), "items": items}
+
+    def hold(self, *, lane: str, reason: str, **_options: Any) -> int:
+        actor = audit_log.cli_actor()
+        because = reason or "held from the command line"
+        named = self._the_one(lane)
+        if named is None:
+            return self._not_found(lane)
+        if not lane_room.hold(named.namespace, named.lane_key, named.lane, actor=actor, reason=because):
+            return self._refuse(
+                "held", named, "already_held", f"The lane {named.lane} is held already; `lanes show` tells by whom."
+            )
+        audit_log.record(actor, "lane.hold", named.lane, because, detail={"lane_key": named.lane_key})
+        self.emit({"held": [asdict(named)], "refused": []}, [f"held: {named.lane}"])
+        return DONE
+
+    def release(self, *, lane: str, reason: str, **_options: Any) -> int:
+        actor = audit_log.cli_actor()
+        named = self._the_one(lane)
+        if named is None:
+            return self._not_found(lane)
+        if not lane_room.release(named.lane_key, actor=actor):
+            return self._refuse("released", named, "not_held", f"The lane {named.lane} is not held.")
+        audit_log.record(actor, "lane.release", named.lane, reason, detail={"lane_key": named.lane_key})
+        self.emit({"released": [asdict(named)], "refused": []}, [f"released: {named.lane}"])
+        return DONE
+
+    def _the_one(self, text: str) -> NamedLane | None:
+        """The lane that the text names; None when there is none. A change never guesses among several."""
+        named = find_lanes(text)
+        if len(named) > 1:
+            keys = ", ".join(f"{one.lane_key} in {one.namespace}" for one in named)
+            raise CommandError(f"{text} names {len(named)} lanes; give the key of one: {keys}.")
+        return named[0] if named else None
+
+    def _refuse(self, done: str, named: NamedLane, code: str, reason: str) -> int:
+        self.emit({done: [], "refused": [refusal(named.lane_key, code, reason)]}, [reason])
+        return FINDINGS
+
+    def _not_found(self, text: str) -> int:
+        reason = f"No retained work runs in a lane {text}, and none of that name is held."
+        self.emit({"lanes": [], "refused": [refusal(text, "not_found", reason)]}, [reason])
+        return FINDINGS
+
+
+def _table(found: list[LaneSummary]) -> list[str]:
+    return table(
+        ["lane", "namespace", "depth", "blocked", "oldest", "running", "state", "held by", "key"],
+        [
+            (
+                lane.lane,
+                lane.namespace,
+                lane.depth,
+                lane.blocked,
+                iso(lane.oldest),
+                lane.running,
+                lane.running_state,
+                lane.hold.by if lane.hold else "",
+                lane.lane_key,
+            )
+            for lane in found
+        ],
+    )
+
+
+def _detail_lines(shown: list[dict[str, Any]]) -> Iterator[str]:
+    for lane in shown:
+        yield f"{lane['lane']} in {lane['namespace']}: {lane['depth']} live, {lane['blocked']} blocked ({lane['lane_key']})"
+        yield lane["why"]["sentence"]
+        yield from table(
+            ["work id", "state", "position", "flow", "run after", "attempts"],
+            [(i["work_id"], i["state"], i["ordinal"], i["flow"], iso(i["run_after"]), i["attempts"]) for i in lane["items"]],
+        )

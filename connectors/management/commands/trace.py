@@ -1,0 +1,79 @@
+"""`trace ID`: where is my webhook? Exit code 1 when nothing has the id."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from connectors.trace import Trace, trace
+from projection.cli import DONE, FINDINGS, HeadraceCommand, iso, table
+
+
+class Command(HeadraceCommand):
+    help = "Show what became of a delivery: receipts, events, work items, failures."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("text", metavar="DELIVERY_ID", help="a delivery id, source id, type:id, lane, WorkId or receipt number")
+
+    def perform(self, **options: Any) -> int:
+        text: str = options["text"]
+        found = trace(text)
+        self.emit(asdict(found), _lines(found) if found.found else [f"Nothing has the id {text}."])
+        return DONE if found.found else FINDINGS
+
+
+def _lines(found: Trace) -> Iterator[str]:
+    yield "receipts"
+    yield from table(
+        ["id", "state", "received", "routed", "items", "events", "duplicates", "conflicts", "rejected", "error"],
+        [
+            (
+                r.id,
+                r.state,
+                iso(r.received_at),
+                iso(r.routed_at),
+                r.items,
+                r.events,
+                r.duplicates,
+                r.conflicts,
+                r.rejected,
+                r.last_error,
+            )
+            for r in found.receipts
+        ],
+    )
+    yield "events"
+    yield from table(
+        ["id", "receipt", "ordinal", "kind", "source", "delivery", "route", "created"],
+        [
+            (e.id, e.receipt_id, e.ordinal, e.kind, f"{e.source_type}:{e.source_id}", e.delivery_id, e.route or "-", iso(e.created))
+            for e in found.events
+        ],
+    )
+    yield "work items"
+    yield from table(
+        ["work id", "state", "flow", "lane", "attempts", "run after", "ended", "error"],
+        [
+            (
+                w.work_id,
+                w.state,
+                w.flow,
+                w.lane,
+                f"{w.attempts}/{w.max_attempts}",
+                iso(w.run_after),
+                iso(w.terminal_at),
+                w.last_error,
+            )
+            for w in found.work_items
+        ],
+    )
+    yield "failures"
+    yield from table(
+        ["work id", "attempt", "outcome", "at", "error"],
+        [(f.work_id, f.attempt, f.outcome, iso(f.at), f.error.partition("\n")[0]) for f in found.failures],
+    )
+    if found.truncated:
+        yield "More was found than is shown: the newest rows of each kind are here."

@@ -1,0 +1,94 @@
+"""`work list / show / cancel / retry-now`: work items, and why they are not running."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+
+from connectors import audit_log
+from connectors.operations_command import OperationsCommand, first_line, not_found
+from connectors.traced import TracedItem
+from connectors.work_filters import UnknownName, WorkFilter, work_items
+from projection.cancel import cancel
+from projection.cli import DONE, FINDINGS, iso, table
+from projection.refusals import Refused
+from projection.retry_now import retry_now
+from projection.states import State
+
+
+class Command(OperationsCommand):
+    help = "List work items, show one and why it is not running, cancel waiting ones, end the wait of a retry."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        verbs = self.verbs(parser)
+        sub = self.add_verb(verbs, "list", self.list_items, "work items, newest first")
+        sub.add_argument("--state", action="append", choices=[state.value for state in State], help="may be given more than once")
+        sub.add_argument("--route", default="", help="key of a route, any version")
+        sub.add_argument("--flow", default="", help="name of a flow, e.g. crm.contact")
+        sub.add_argument("--source", default="", help="a source id, type:id or lane")
+        sub.add_argument("--limit", type=int, default=50, help="rows at most (default: %(default)s)")
+        sub = self.add_verb(
+            verbs, "show", self.show, "one work item: inputs, attempts, failures, lineage, and why it is not running"
+        )
+        sub.add_argument("work_id", metavar="WORKID")
+        for name, perform, description in (
+            ("cancel", self.cancel, "end work that waits (never what is processing); its successor takes over"),
+            ("retry-now", self.retry_now, "end the wait of work that waits to retry"),
+        ):
+            sub = self.add_verb(verbs, name, perform, description)
+            sub.add_argument("work_ids", metavar="WORKID", nargs="+")
+            sub.add_argument("--reason", default="", help="why, for the audit trail")
+
+    def list_items(self, *, state: list[str] | None, route: str, flow: str, source: str, limit: int, **_options: Any) -> int:
+        if limit < 1:
+            raise CommandError("--limit must be 1 or more.")
+        states = tuple(State(one) for one in state) if state else tuple(State)
+        try:
+            rows = work_items(WorkFilter(states=states, route=route, flow=flow, source=source)).order_by("-id")[: limit + 1]
+            found = [TracedItem.of(row) for row in rows]
+        except UnknownName as unknown:
+            raise CommandError(str(unknown)) from None
+        lines = table(
+            ["work id", "state", "flow", "lane", "attempts", "run after", "error"],
+            [
+                (w.work_id, w.state, w.flow, w.lane, f"{w.attempts}/{w.max_attempts}", iso(w.run_after), first_line(w.last_error))
+                for w in found[:limit]
+            ],
+        )
+        self.emit({"work_items": [asdict(item) for item in found[:limit]], "truncated": len(found) > limit}, lines)
+        return DONE
+
+    def cancel(self, *, work_ids: list[str], reason: str, **_options: Any) -> int:
+        def one(work_id: str, actor: str) -> Refused | None:
+            outcome = cancel(work_id, actor=actor, reason=reason) if work_id.isascii() else not_found(work_id)
+            return outcome if isinstance(outcome, Refused) else None
+
+        return self._each("cancelled", "work.cancel", work_ids, reason, one)
+
+    def retry_now(self, *, work_ids: list[str], reason: str, **_options: Any) -> int:
+        def one(work_id: str, actor: str) -> Refused | None:
+            waits = retry_now(work_id, actor=actor)
+            return (
+                None if waits else Refused(work_id, "not_waiting", "It does not wait to retry; `work show` tells where it stands.")
+            )
+
+        return self._each("retried", "work.retry_now", work_ids, reason, one)
+
+    def _each(self, done: str, action: str, work_ids: list[str], reason: str, act: Callable[[str, str], Refused | None]) -> int:
+        """Act on each item on its own; what was done leaves an audit entry, what was refused a reason."""
+        actor = audit_log.cli_actor()
+        succeeded: list[dict[str, str]] = []
+        refused: list[Refused] = []
+        for work_id in dict.fromkeys(work_ids):
+            outcome = act(work_id, actor)
+            if outcome is not None:
+                refused.append(outcome)
+                continue
+            audit_log.record(actor, action, work_id, reason)
+            succeeded.append({"work_id": work_id})
+        lines = [f"{done}: {one['work_id']}" for one in succeeded] + [f"refused: {one.id}: {one.reason}" for one in refused]
+        self.emit({done: succeeded, "refused": [asdict(one) for one in refused]}, lines)
+        return FINDINGS if refused else DONE

@@ -1,0 +1,46 @@
+"""What `work` and `dlq` share: the detail of one work item, and how a missing one is said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from connectors.work_detail import WorkDetail, work_detail
+from projection.cli import DONE, FINDINGS, HeadraceCommand, iso
+from projection.refusals import Refused
+
+
+class OperationsCommand(HeadraceCommand):
+    """A command with a verb `show WORKID`."""
+
+    def show(self, *, work_id: str, **_options: Any) -> int:
+        detail = work_detail(work_id)
+        if detail is None:
+            missing = not_found(work_id)
+            self.emit({"refused": [asdict(missing)]}, [missing.reason])
+            return FINDINGS
+        self.emit(asdict(detail), _lines(detail))
+        return DONE
+
+
+def not_found(work_id: str) -> Refused:
+    return Refused(work_id, "not_found", f"there is no work item {work_id}")
+
+
+def first_line(text: str | None) -> str:
+    return (text or "").partition("\n")[0]
+
+
+def _lines(detail: WorkDetail) -> Iterator[str]:
+    yield detail.why.sentence
+    for name, value in asdict(detail.work_item).items():
+        if value is not None and value != "":
+            yield f"{name.replace('_', ' '):<20}{iso(value) if hasattr(value, 'astimezone') else value}"
+    yield f"{'inputs':<20}{detail.inputs.count}, ordinals {detail.inputs.first_ordinal} to {detail.inputs.last_ordinal}"
+    if detail.successor:
+        yield f"{'successor':<20}{detail.successor.work_id}, ordinal {detail.successor.ordinal}"
+    for relative in detail.lineage:
+        yield f"{'lineage':<20}{relative.work_id} ({relative.state}), replay of {relative.replay_of_work_id or 'nothing'}"
+    for failure in detail.failures:
+        yield f"{'attempt ' + str(failure.attempt):<20}{failure.outcome} at {iso(failure.at)}: {first_line(failure.error)}"

@@ -1,0 +1,41 @@
+"""`trace`: the JSON form, exact numbers and times, exit code 1 for nothing."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests import factories
+from tests.commands import run, say
+from tests.rows import PAGES, event_row, failure_row, work_row
+
+pytestmark = pytest.mark.usefixtures("database")
+
+ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
+
+
+def test_the_answer_has_all_four_lists() -> None:
+    receipt = factories.receipt(factories.install(), {})
+    event = event_row(PAGES, source_id="18446744073709551616", delivery_id="evt-1", receipt_id=receipt.id)
+    failure_row(item := work_row(event, "retry", last_error="no"), "ValueError: no\nTraceback")
+    code, answer = run("trace", "evt-1")
+    assert code == 0
+    assert [row["id"] for row in answer["receipts"]] == [receipt.id]
+    assert answer["events"][0]["source_id"] == "18446744073709551616"
+    assert answer["events"][0]["route"] == "page"
+    assert [(row["work_id"], row["state"]) for row in answer["work_items"]] == [(item.work_id, "retry")]
+    assert answer["failures"][0]["error"] == "ValueError: no\nTraceback"
+    assert ISO.fullmatch(answer["events"][0]["created"])
+    assert ISO.fullmatch(answer["failures"][0]["at"])
+    assert answer["truncated"] is False
+    code, text = say("trace", "evt-1")
+    assert code == 0
+    assert item.work_id in text
+
+
+def test_nothing_found_is_exit_code_1() -> None:
+    code, answer = run("trace", "unknown")
+    assert code == 1
+    assert answer == {"receipts": [], "events": [], "work_items": [], "failures": [], "truncated": False}
+    assert say("trace", "unknown") == (1, "Nothing has the id unknown.\n")
