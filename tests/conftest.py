@@ -25,6 +25,14 @@ def empty_tables() -> None:
         cursor.execute("SET FOREIGN_KEY_CHECKS = 1")
 
 
+def forget_what_was_read() -> None:
+    """The caches of this process hold rows of the test before."""
+    from connectors import connections, endpoints_cache, installed_packs  # here: Django's apps are loaded by now
+
+    for cache in (connections.of, endpoints_cache.find, installed_packs.of):
+        cache.forget()
+
+
 @pytest.fixture(scope="session")
 def django_db_setup(
     django_test_environment: None,
@@ -53,4 +61,5 @@ def database(django_db_setup: None, django_db_blocker: pytest.FixtureRequest) ->
             if not connection.in_atomic_block:
                 connection.close()
             empty_tables()
+            forget_what_was_read()
             connection.close()

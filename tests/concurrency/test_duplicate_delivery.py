@@ -1,0 +1,66 @@
+"""Case C01: the same delivery at the same time is one receipt, one event and one piece of work."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from django.db import connection, connections
+from django.http import HttpResponse
+
+from connectors import metrics
+from connectors.models import Receipt
+from connectors.router import drain_receipts
+from projection.models import Event, WorkItem
+from tests import factories
+from tests.ingress import Ingress, answer, open_endpoint
+
+pytestmark = pytest.mark.usefixtures("database")
+
+BODY = b'{"id":"c-7","v":1}'
+COPIES = 8
+
+
+@pytest.fixture
+def ingress() -> Ingress:
+    found = open_endpoint(settings={"delivery_id": "'evt_1'"})
+    factories.route(found.pack)
+    return found
+
+
+def post_at_once(ingress: Ingress, *, isolation: str = "READ COMMITTED", bodies: list[bytes] | None = None) -> list[HttpResponse]:
+    start = threading.Barrier(COPIES)
+
+    def post(body: bytes) -> HttpResponse:
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(f"SET SESSION TRANSACTION ISOLATION LEVEL {isolation}")
+            start.wait(timeout=30)
+            return ingress.post(body)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(COPIES) as pool:
+        return list(pool.map(post, bodies or [BODY] * COPIES))
+
+
+@pytest.mark.parametrize("isolation", ["READ COMMITTED", "REPEATABLE READ"])
+def test_copies_that_arrive_together_are_one_receipt(ingress: Ingress, isolation: str) -> None:
+    before = metrics.DUPLICATES.labels("generic")._value.get()
+    answers = post_at_once(ingress, isolation=isolation)
+    answers.append(ingress.post(BODY))
+    assert sorted(one.status_code for one in answers) == [200] * COPIES + [202]
+    assert {answer(one)["receipt"] for one in answers} == {str(Receipt.objects.get().id)}
+    assert metrics.DUPLICATES.labels("generic")._value.get() - before == COPIES
+    drain_receipts()
+    assert (Event.objects.count(), WorkItem.objects.count()) == (1, 1)
+
+
+def test_other_bodies_that_arrive_together_leave_one_standing(ingress: Ingress) -> None:
+    bodies = [b'{"id":"c-7","v":%d}' % (number % 4) for number in range(COPIES)]
+    answers = post_at_once(ingress, bodies=bodies)
+    states = sorted(Receipt.objects.values_list("state", flat=True))
+    assert states == ["conflict"] * 3 + ["pending"]
+    assert sorted(one.status_code for one in answers) == [200, 202] + [409] * 6
+    assert len({answer(one)["receipt"] for one in answers}) == 1
