@@ -139,6 +139,8 @@ def test_a_package_from_outside_runs_in_every_form_of_flow(site: Site, stock_ser
     assert site.rows("acme_sync_order", "number", "total", "folded") == [("1", "12.50", 2), ("2", "99.00", 2)]
     assert site.rows("acme_sync_stock", "number", "commits") == [("1", 1), ("2", 2)]
     assert site.manage("audit")["violations"] == []
+    known = {flow["name"] for flow in site.manage("flows", "list")["flows"]}
+    assert {"acme.order", "acme.notice", "acme.stock", "acme.totals", "record_table"} <= known
 
 
 def test_what_a_failed_atomic_flow_wrote_is_gone_and_its_siblings_stay(site: Site) -> None:
@@ -163,11 +165,6 @@ def test_the_users_own_flow_tests_need_no_database(package: Site) -> None:
         str(package.folder / "acme_sync" / "flow_tests.py"),
     )  # fmt: skip
     assert "1 passed" in output
-
-
-def test_the_commands_know_the_package(package: Site) -> None:
-    names = {flow["name"] for flow in package.manage("flows", "list")["flows"]}
-    assert {"acme.order", "acme.notice", "acme.stock", "acme.totals", "record_table"} <= names
 
 
 @pytest.mark.parametrize(
