@@ -108,6 +108,10 @@ class Pack(ABC):
         """The provider's own form of answer; None = Headrace's JSON. A 2xx for a delivery that was not stored is not sent."""
         return None
 
+    def is_same_fact(self, first: Any, again: Any) -> bool:
+        """Whether two payloads of one delivery id say the same though their texts differ (a retry counter). Default: they do not."""
+        return bool(first == again)
+
     def change(self, kind: str, payload: Any) -> Change:  # noqa: ARG002  # a default
         """How a payload of provider kind `kind` changes its record. Default: every top-level member of an object is a property."""
         return Change(properties=payload if isinstance(payload, Mapping) else {"value": payload})

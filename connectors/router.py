@@ -16,9 +16,11 @@ from django.conf import settings
 from django.db import InterfaceError
 
 from connectors import route_book
+from connectors.conflicts import real_conflicts
 from connectors.reading import Reading, Verdict, read_receipt, receipt_of
 from connectors.route_book import RouteBook
 from projection.admit import Admitted, StaleIncarnation, admit, lock_admission
+from projection.coverage import Known
 from projection.logs import log_event
 from projection.retry_policy import error_text
 from projection.sending import Sender, derived_rows
@@ -148,12 +150,13 @@ def _admit(book: RouteBook, readings: Sequence[Reading]) -> RouteReport:
     states = dict(sql.fetch("lock_receipts", ids=tuple(reading.receipt_id for reading in readings)))
     ours = [reading for reading in readings if states.get(reading.receipt_id) == ReceiptState.PENDING]
     admitted = admit(lock, [event for reading in ours for event in reading.events])
-    _mark(ours, admitted)
+    conflicts = real_conflicts(admitted.conflicts, book)
+    _mark(ours, admitted, conflicts)
     report = RouteReport(
         receipts=len(ours),
         events=sum(admitted.events.values()),
         duplicates=sum(admitted.duplicates.values()),
-        conflicts=len(admitted.conflicts),
+        conflicts=len(conflicts),
         rejected_receipts=sum(reading.error is not None for reading in ours),
         rejected_items=sum(len(reading.rejected) for reading in ours),
         repaired=admitted.repaired,
@@ -163,11 +166,11 @@ def _admit(book: RouteBook, readings: Sequence[Reading]) -> RouteReport:
     return report
 
 
-def _mark(readings: Sequence[Reading], admitted: Admitted) -> None:
+def _mark(readings: Sequence[Reading], admitted: Admitted, found: Sequence[Known]) -> None:
     """Acknowledge the locked receipts: routed with counts and verdicts, or rejected with the reason."""
     verdicts: dict[int, list[Verdict]] = {reading.receipt_id: list(reading.rejected) for reading in readings}
     conflicts = dict.fromkeys(verdicts, 0)
-    for known in admitted.conflicts:
+    for known in found:
         conflicts[known.inbound.receipt_id] += 1
         reason = f"delivery {known.inbound.delivery_id} is known with another payload; the first one stands"
         verdicts[known.inbound.receipt_id].append(Verdict(known.inbound.item, "conflict", reason))

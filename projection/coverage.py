@@ -12,6 +12,7 @@ from typing import Final
 from projection.facts import InboundEvent
 from projection.identity import per_event_work_id
 from projection.models import Event, WorkItem
+from projection.order import Membership, Place
 from projection.rows import KnownEvent
 from projection.settle import chunks
 
@@ -27,6 +28,8 @@ class Known:
     event: KnownEvent | None
     is_conflict: bool
     """The payload differs from the one that stands; recorded, never applied."""
+    first: InboundEvent | None = None
+    """The earlier item of the same batch that stands; None when a stored event does."""
 
 
 def find_known(events: Sequence[InboundEvent]) -> tuple[list[InboundEvent], list[Known]]:
@@ -45,7 +48,7 @@ def find_known(events: Sequence[InboundEvent]) -> tuple[list[InboundEvent], list
         if row is not None:
             known.append(Known(event, row, row.payload_sha256 != event.payload_sha256))
         elif first is not None:
-            known.append(Known(event, None, first.payload_sha256 != event.payload_sha256))
+            known.append(Known(event, None, first.payload_sha256 != event.payload_sha256, first))
         else:
             fresh[event.delivery_key] = event
     return list(fresh.values()), known
@@ -63,7 +66,7 @@ def uncovered(known: Sequence[Known]) -> list[int]:
     missing: list[int] = []
     for chunk in chunks(projected, KEYS_A_STATEMENT):
         newest = WorkItem.objects.read_newest_ordinary([row.id for row in chunk])
-        missing += [row.id for row in chunk if not _is_at_or_after(newest.get(row.id), row.ordinal)]
+        missing += _unrepresented([row for row in chunk if not _is_at_or_after(newest.get(row.id), row.ordinal)])
     for items in chunks(single, DELIVERIES_A_STATEMENT):
         work_ids = {per_event_work_id(row.delivery_key): row.id for row in items}
         existing = WorkItem.objects.read_per_event_work(list(work_ids))
@@ -72,4 +75,17 @@ def uncovered(known: Sequence[Known]) -> list[int]:
 
 
 def _is_at_or_after(newest_ordinal: int | None, ordinal: int) -> bool:
-    return newest_ordinal is not None and newest_ordinal >= ordinal
+    """Proof by ordinals alone; rows from before ordinals (0) prove nothing."""
+    return newest_ordinal is not None and newest_ordinal >= ordinal > 0
+
+
+def _unrepresented(rows: Sequence[KnownEvent]) -> list[int]:
+    """Of events that ordinals alone do not prove covered: those that no generation represents by pairwise order. Rarely any."""
+    keys = {row.projection_key for row in rows if row.projection_key}
+    if not keys:
+        return []
+    selections: dict[str, list[Place]] = {key: [] for key in keys}
+    for key, _, place in WorkItem.objects.read_selections(keys):
+        selections[key].append(place)
+    memberships = {key: Membership(places) for key, places in selections.items()}
+    return [row.id for row in rows if row.projection_key and memberships[row.projection_key].owner(row.place) is None]

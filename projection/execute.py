@@ -43,7 +43,7 @@ class Attempt:
     def generation(self, commit: flows.CommitFactory | None = None) -> Generation:
         """What the flow is given; its deadline counts from now."""
         item, route = self.claimed.item, self.claimed.route
-        selected = self.inputs[-1]
+        selected = next(one for one in self.inputs if one.event_id == item.event_id)
         return Generation(
             work_id=item.work_id,
             attempt=item.attempts,

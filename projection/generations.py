@@ -49,7 +49,7 @@ def decide(projection_key: str, head: Place, current: Sequence[WorkRow], *, is_f
         raise Ambiguous(f"projection {projection_key} has {len(active)} active and {len(successors)} queued generations")
     if successors:
         return Advance(successors[0], activate=not active)
-    work_id = projection_key if is_first else generation_work_id(projection_key, head.ordinal)
+    work_id = projection_key if is_first else generation_work_id(projection_key, head.ordinal, head.event_id)
     if not active:
         return Create(work_id, active=True)
     if is_frozen(active[0]):

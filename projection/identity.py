@@ -49,9 +49,12 @@ def projection_key(route: RouteFacts, pack_incarnation: str, source_lane: str) -
     )
 
 
-def generation_work_id(projection_key: str, lane_ordinal: int) -> str:
-    """WorkId of a generation that is not the projection's first one."""
-    return PROJECTION_PREFIX + digest(projection_key, lane_ordinal)
+def generation_work_id(projection_key: str, lane_ordinal: int, event_id: int) -> str:
+    """WorkId of a generation that is not the projection's first one, by its LaneOrdinal at creation.
+
+    Rows from before ordinals share ordinal 0; there the selected event tells them apart.
+    """
+    return PROJECTION_PREFIX + (digest(projection_key, lane_ordinal) if lane_ordinal else digest(projection_key, 0, event_id))
 
 
 def per_event_work_id(delivery_key: str) -> str:

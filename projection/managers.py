@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.db import models
 
 from projection.clock import from_db
+from projection.order import Place
 from projection.rows import EVENT_COLUMNS, FACT_COLUMNS, WORK_COLUMNS, EventRow, KnownEvent, LaneRow, WorkRow, prefixed
 from projection.sending import derived_rows, execute, fetch, insert_rows
 
@@ -60,6 +61,14 @@ class EventManager(models.Manager["Event"]):
         values = [value for one in ranges for value in one]
         rows = fetch("read_inputs", values, ranges=condition, event_columns=EVENT_COLUMNS)
         return [(row[0], EventRow.of(row[1:])) for row in rows]
+
+    def read_mixed_keys(self, keys: Iterable[str]) -> set[str]:
+        return {row[0] for row in fetch("read_mixed_keys", keys=tuple(keys))}
+
+    def read_event_places(self, keys: Iterable[str]) -> list[tuple[str, Place]]:
+        """(projection key, place)."""
+        rows = fetch("read_event_places", keys=tuple(keys))
+        return [(key, Place(event, ordinal, from_db(created), sequence)) for key, event, ordinal, created, sequence in rows]
 
     def read_events(self, ids: Iterable[int]) -> list[EventRow]:
         return [EventRow.of(row) for row in fetch("read_events", event_columns=EVENT_COLUMNS, ids=tuple(ids))]
@@ -172,9 +181,16 @@ class WorkItemManager(models.Manager["WorkItem"]):
 
     # ranges
 
-    def read_lower_bounds(self, ids: Iterable[int]) -> list[tuple[int, str, int, int | None]]:
-        """(id, projection key, own ordinal, lower bound)."""
+    def read_lower_bounds(self, ids: Iterable[int]) -> list[tuple[int, str, int, int | None, int]]:
+        """(id, projection key, own ordinal, lower bound, 1 when the projection has rows from before ordinals)."""
         return fetch("read_lower_bounds", ids=tuple(ids))
+
+    def read_selections(self, keys: Iterable[str]) -> list[tuple[str, int, Place]]:
+        """(projection key, work item id, selection) of ordinary generations."""
+        rows = fetch("read_selections", keys=tuple(keys))
+        return [
+            (key, item, Place(event, ordinal, from_db(created), sequence)) for key, item, event, ordinal, created, sequence in rows
+        ]
 
     def read_lineage(self, work_ids: Iterable[str]) -> list[tuple[str, int, str | None, str | None, int, int]]:
         """(WorkId, id, ReplayOfWorkId, projection key, event id, lane ordinal)."""

@@ -22,6 +22,7 @@ from projection.order import Place, latest
 from projection.rows import WorkRow
 from projection.settle import chunks
 from projection.states import State
+from projection.union import is_proven, refuse_losses
 
 KEYS_A_STATEMENT: Final = 128
 LOCKS_A_STATEMENT: Final = 1000
@@ -95,6 +96,8 @@ class _Plan:
     inserts: list[tuple[Any, ...]] = field(default_factory=list)
     advances: list[tuple[int, int, int, datetime, int, datetime]] = field(default_factory=list)
     activations: list[int] = field(default_factory=list)
+    unproven: list[tuple[WorkRow, Place]] = field(default_factory=list)
+    """Replacements whose union of inputs ordinals and times do not prove (seed step S 12)."""
 
     def decide_all(
         self,
@@ -133,7 +136,9 @@ class _Plan:
     def advance(self, decision: Advance, place: Place, run_after: datetime) -> None:
         """Move a selection forward, never back: a repaired, older input is represented by the selection that stands."""
         row = decision.row
-        newest = latest((Place(row.event_id, row.lane_ordinal, row.event_created, row.delivery_sequence), place))
+        newest = latest((row.selection, place))
+        if not is_proven(row.selection, newest):
+            self.unproven.append((row, newest))
         self.advances.append(
             (row.id, newest.event_id, newest.ordinal, newest.created, newest.sequence, min(row.run_after, run_after))
         )
@@ -154,7 +159,8 @@ class _Plan:
         self.inserts.append(work_row(fact, work_id=work_id, active_key=active_key, state=state, now=self.now, position=position))
 
     def write(self) -> None:
-        """Set-based, in the order update, activate, insert."""
+        """Set-based, in the order update, activate, insert. Raises UnsafeReplacement before anything is written."""
+        refuse_losses(self.unproven)
         for chunk in chunks(self.advances, KEYS_A_STATEMENT):
             WorkItem.objects.advance_generations([(*row[:3], to_db(row[3]), row[4], to_db(row[5])) for row in chunk])
         if self.activations:

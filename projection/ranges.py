@@ -13,6 +13,7 @@ from typing import Final
 from projection.claim import Claimed
 from projection.facts import Input, Source
 from projection.models import Event, WorkItem
+from projection.order import Membership, Place, replay_order
 from projection.rows import EventRow
 from projection.settle import chunks
 
@@ -48,17 +49,44 @@ def _range_owner(one: Claimed, roots: Mapping[str, Root]) -> int:
 
 
 def read_ranges(ids: Iterable[int]) -> dict[int, list[EventRow]]:
-    """Ordinary generation id → the events of its range in order. Two statements per 256 generations."""
+    """Ordinary generation id → the events of its range in order. Two statements per 256 generations; more only for projections that
+    have rows from before ordinals.
+    """
     found: dict[int, list[EventRow]] = {}
     for chunk in chunks(sorted(ids), RANGES_A_STATEMENT):
         bounds = WorkItem.objects.read_lower_bounds(chunk)
-        rows = Event.objects.read_inputs([(key, lower or 0, own) for _, key, own, lower in bounds])
-        by_key: dict[str, list[EventRow]] = {}
-        for key, row in rows:
-            by_key.setdefault(key, []).append(row)
-        for item_id, key, own, lower in bounds:
-            found[item_id] = [row for row in by_key.get(key, ()) if (lower or 0) < row.ordinal <= own]
+        found |= _numbered_ranges([(item, key, lower or 0, own) for item, key, own, lower, mixed in bounds if not mixed])
+        found |= _mixed_ranges({item: key for item, key, _, _, mixed in bounds if mixed})
     return found
+
+
+def _numbered_ranges(bounds: Sequence[tuple[int, str, int, int]]) -> dict[int, list[EventRow]]:
+    """`bounds`: (work item id, projection key, after ordinal, through ordinal)."""
+    if not bounds:
+        return {}
+    by_key: dict[str, list[EventRow]] = {}
+    for key, row in Event.objects.read_inputs([(key, lower, own) for _, key, lower, own in bounds]):
+        by_key.setdefault(key, []).append(row)
+    return {item: [row for row in by_key.get(key, ()) if lower < row.ordinal <= own] for item, key, lower, own in bounds}
+
+
+def _mixed_ranges(keys: Mapping[int, str]) -> dict[int, list[EventRow]]:
+    """Work item id → events, by membership: for projections with rows from before ordinals, where bounds prove nothing."""
+    if not keys:
+        return {}
+    selections: dict[str, dict[int, Place]] = {key: {} for key in keys.values()}
+    for key, item, place in WorkItem.objects.read_selections(selections):
+        selections[key][item] = place
+    memberships = {key: Membership(places.values()) for key, places in selections.items()}
+    owned: dict[Place, list[Place]] = {}
+    for key, place in Event.objects.read_event_places(selections):
+        owner = memberships[key].owner(place)
+        if owner is not None:
+            owned.setdefault(owner, []).append(place)
+    members = {item: replay_order(owned.get(selections[key][item], ())) for item, key in keys.items()}
+    wanted = [place.event_id for places in members.values() for place in places]
+    rows = {row.id: row for row in Event.objects.read_events(wanted)} if wanted else {}
+    return {item: [rows[place.event_id] for place in places] for item, places in members.items()}
 
 
 def _inputs(one: Claimed, roots: Mapping[str, Root], events: Mapping[int, Sequence[EventRow]]) -> list[Input]:
@@ -69,9 +97,9 @@ def _inputs(one: Claimed, roots: Mapping[str, Root], events: Mapping[int, Sequen
         return [selected]
     owner, last = (item.id, item.event_id) if root is None else (root.id, root.event_id)
     rows = events.get(owner, ())
-    if not rows or rows[-1].id != last:
-        raise BrokenRange(f"the range of {item.work_id} does not end with its selected event {last}")
-    return [*(as_input(row, row.ordinal) for row in rows[:-1]), selected]
+    if all(row.id != last for row in rows):
+        raise BrokenRange(f"the range of {item.work_id} does not hold its selected event {last}")
+    return [selected if row.id == last else as_input(row, row.ordinal) for row in rows]
 
 
 def as_input(row: EventRow, ordinal: int) -> Input:

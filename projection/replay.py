@@ -138,7 +138,7 @@ def _materialize(lock: AdmissionLock, dead: WorkRow, origin: Fact) -> str:
     WorkItem.objects.set_next_ordinal(lock.namespace, ordinal + 1)
     event_id = Event.objects.read_event_ids(lock.namespace, ordinal, ordinal)[ordinal]
     fact = Fact(event, route, Place(event_id, ordinal, lock.now, event.item), origin.projection_key, lock.now)
-    work_id = generation_work_id(fact.projection_key, ordinal) if fact.projection_key else per_event_work_id(key)
+    work_id = generation_work_id(fact.projection_key, ordinal, event_id) if fact.projection_key else per_event_work_id(key)
     state = _state_in_lane(lane_of(event, route), lock)
     WorkItem.objects.insert_work_items(
         [

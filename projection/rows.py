@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Final, Self
 
 from projection.clock import from_db
+from projection.order import Place
 from projection.states import NONTERMINAL, State
 
 WORK_COLUMNS: Final = (
@@ -54,6 +55,11 @@ class WorkRow:
         return cls(*values)
 
     @property
+    def selection(self) -> Place:
+        """Order snapshot of the selected event."""
+        return Place(self.event_id, self.lane_ordinal, self.event_created, self.delivery_sequence)
+
+    @property
     def is_nonterminal(self) -> bool:
         return self.state in NONTERMINAL
 
@@ -91,6 +97,10 @@ class KnownEvent:
         values = list(row)
         values[5], values[7] = from_db(values[5]), from_db(values[7])
         return cls(*values)
+
+    @property
+    def place(self) -> Place:
+        return Place(self.id, self.ordinal, self.created, self.delivery_sequence)
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,7 +145,7 @@ def work_row(event: Event, state: str = State.PENDING, **columns: Any) -> WorkIt
 def replay_row(dead: WorkItem, state: str = State.PENDING, **columns: Any) -> WorkItem:
     """The generation that a replay of `dead` makes."""
     event = replay_event_row(Event.objects.get(id=dead.event_id))
-    work_id = identity.generation_work_id(f"replay of {dead.work_id}", event.enqueue_ordinal)
+    work_id = identity.generation_work_id(f"replay of {dead.work_id}", event.enqueue_ordinal, event.id)
     return work_row(event, state, **{"work_id": work_id, "replay_of_work_id": dead.work_id, **columns})
 
 
@@ -165,7 +165,7 @@ def failure_row(item: WorkItem, error: str = "ValueError: no", **columns: Any) -
 def _work_id(event: Event, *, is_first: bool) -> str:
     if event.projection_key is None:
         return identity.per_event_work_id(event.delivery_key)
-    return event.projection_key if is_first else identity.generation_work_id(event.projection_key, event.enqueue_ordinal)
+    return event.projection_key if is_first else identity.generation_work_id(event.projection_key, event.enqueue_ordinal, event.id)
 
 
 def _state_columns(state: str, lane: str | None) -> dict[str, Any]:

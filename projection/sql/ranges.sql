@@ -6,7 +6,8 @@
 SELECT g.Id, g.ProjectionKey, g.LaneOrdinal,
   (SELECT p.LaneOrdinal FROM `_System_ConnectorWorkItem` p
    WHERE p.ProjectionKey = g.ProjectionKey AND p.LaneOrdinal < g.LaneOrdinal AND p.ReplayOfWorkId IS NULL
-   ORDER BY p.LaneOrdinal DESC LIMIT 1)
+   ORDER BY p.LaneOrdinal DESC LIMIT 1),
+  EXISTS (SELECT 1 FROM `_System_ConnectorEvent` z WHERE z.ProjectionKey = g.ProjectionKey AND z.EnqueueOrdinal = 0)
 FROM `_System_ConnectorWorkItem` g WHERE g.Id IN %(ids)s
 
 -- name: read_inputs
@@ -21,3 +22,17 @@ SELECT WorkId, Id, ReplayOfWorkId, ProjectionKey, EventId, LaneOrdinal FROM `_Sy
 
 -- name: read_events
 SELECT {event_columns} FROM `_System_ConnectorEvent` WHERE Id IN %(ids)s
+
+-- name: read_mixed_keys
+-- Which of the projections have rows from before ordinals. One index probe a key: ix_event_range.
+SELECT DISTINCT ProjectionKey FROM `_System_ConnectorEvent` WHERE ProjectionKey IN %(keys)s AND EnqueueOrdinal = 0
+
+-- name: read_selections
+-- Selections of all retained ordinary generations of the projections, whatever their state. No lock.
+SELECT ProjectionKey, Id, EventId, LaneOrdinal, EventCreatedDate, DeliverySequence FROM `_System_ConnectorWorkItem`
+WHERE ProjectionKey IN %(keys)s AND ReplayOfWorkId IS NULL
+
+-- name: read_event_places
+-- Places of all retained events of the projections, replay events excluded. No lock.
+SELECT ProjectionKey, Id, EnqueueOrdinal, CreatedDate, DeliverySequence FROM `_System_ConnectorEvent`
+WHERE ProjectionKey IN %(keys)s AND ReplayOfEventId IS NULL

@@ -180,3 +180,24 @@ def test_a_dead_generation_is_replayed_once_with_its_inputs() -> None:
     assert [inputs for _, _, inputs in seen.runs] == [ordinals(7)[:3], ordinals(7)[:3], ordinals(7)[3:]]
     assert states(7) == ["dead", "processed", "processed"]
     assert WorkItem.objects.get(work_id=dead.work_id).state == "dead"
+
+
+def test_a_retry_that_only_counts_itself_is_a_duplicate_and_no_conflict() -> None:
+    import json
+
+    from connectors import endpoints_cache, models, router
+    from connectors.delivery import Headers, IngressRequest
+    from connectors.receive import store
+    from tests import factories
+    from tests.deliveries import forget_caches
+
+    forget_caches()
+    factories.endpoint(factories.install("hubspot"), "hub")
+    facts = endpoints_cache.load(("default", "hub"))
+    assert facts is not None
+    event = {"eventId": 1, "portalId": 2, "subscriptionId": 3, "subscriptionType": "contact.creation", "objectId": 4, "occurredAt": 5}
+    for more in ({"attemptNumber": 0}, {"attemptNumber": 1}, {"attemptNumber": 2, "changeFlag": "NEW"}):
+        store(facts, IngressRequest("POST", "", Headers(), json.dumps([{**event, **more}]).encode()))
+        router.drain_receipts("default")
+    counted = models.Receipt.objects.order_by("id").values_list("event_count", "duplicate_count", "conflict_count")
+    assert list(counted) == [(1, 0, 0), (0, 1, 0), (0, 1, 1)]

@@ -57,6 +57,10 @@ class HubSpot(Pack):
         name = "fromObjectId" if _suffix(kind) == "associationChange" else "objectId"
         return _inbound(event, kind, required(event, name), _delivery_id(event, kind))
 
+    def is_same_fact(self, first: Any, again: Any) -> bool:
+        """A retry of HubSpot's differs from the first attempt in its counter only."""
+        return _without_counter(first) == _without_counter(again)
+
     def change(self, kind: str, payload: Any) -> Change:
         if kind.startswith("workflow."):
             return _workflow_change(payload)
@@ -98,6 +102,10 @@ def _delivery_id(event: Mapping[str, Any], kind: str) -> str:
     parts = [_escaped(identity_text(values.get(name)) or "") for name in IDENTITY]
     parts += [f"{name}={_escaped(text)}" for name in EXTRA_IDENTITY if (text := identity_text(event.get(name))) is not None]
     return ":".join(parts)
+
+
+def _without_counter(event: Any) -> Any:
+    return {name: value for name, value in event.items() if name != "attemptNumber"} if isinstance(event, Mapping) else event
 
 
 def _escaped(text: str) -> str:
