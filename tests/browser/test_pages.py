@@ -1,0 +1,101 @@
+"""Every page in a browser: no complaint of the console, no serious finding of axe, light and dark, wide and narrow."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import BrowserContext
+
+from tests import console_world
+from tests.browser.conftest import Visit, log_in
+from tests.console_world import HOSTILE, LISTS, World
+
+pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("database")]
+
+SERIOUS = ("serious", "critical")
+
+
+def findings(visit: Visit) -> list[str]:
+    """Serious and critical findings of axe on the page that is open."""
+    # Without "preload" axe fetches nothing by itself (it would add inline styles for imported sheets, which our policy refuses).
+    violations = Axe().run(visit.page, options={"preload": False}).response["violations"]
+    return [
+        f"{visit.page.url}: {one['id']}: {node['html'][:160]} {node.get('failureSummary', '')}"
+        for one in violations
+        if one["impact"] in SERIOUS
+        for node in one["nodes"]
+    ]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_is_accessible_and_quiet(visit: Visit, scheme: Literal["light", "dark"]) -> None:
+    world = console_world.build()
+    visit.page.emulate_media(color_scheme=scheme)
+    found: list[str] = []
+    for path in world.paths.values():
+        visit.open(path)
+        found += findings(visit)
+    assert found == []
+    assert visit.complaints == []
+
+
+def test_every_page_fits_a_phone(visit: Visit) -> None:
+    world = console_world.build("a-rather-long-word-" * 6)
+    visit.page.set_viewport_size({"width": 400, "height": 800})
+    for path in world.paths.values():
+        visit.open(path)
+        width = visit.page.evaluate("document.documentElement.scrollWidth")
+        assert width <= 400, (path, width)
+
+
+def test_hostile_text_runs_nowhere(visit: Visit) -> None:
+    world = console_world.build(HOSTILE)
+    dialogs: list[str] = []
+    visit.page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
+    for path in world.paths.values():
+        visit.open(path)
+    assert dialogs == []
+    assert visit.complaints == []
+
+
+def test_hostile_direction_stays_inside_its_own_text(visit: Visit) -> None:
+    world = console_world.build(HOSTILE)
+    visit.open(world.paths["receipt"])
+    cell = visit.page.locator("#went").locator("xpath=ancestor::section").locator("td", has_text="gnp").first
+    assert cell.locator(".control").first.get_attribute("data-code") == "U+202E"
+    assert cell.evaluate("element => getComputedStyle(element.querySelector('.exact')).unicodeBidi") == "isolate"
+
+
+def test_empty_pages_are_accessible_and_quiet(visit: Visit) -> None:
+    paths = World(0, 0, 0, "", "", "", 0, 0).paths
+    found: list[str] = []
+    for name in ("overview", *LISTS):
+        visit.open(paths[name])
+        found += findings(visit)
+    assert found == []
+    assert visit.complaints == []
+
+
+def test_djangos_own_pages_work_under_our_policy(server: str, context: BrowserContext) -> None:
+    visit = log_in(server, context, "administrator")
+    found = []
+    for path in ("/admin/auth/user/", "/admin/auth/user/add/", "/admin/auth/group/", "/admin/password_change/"):
+        visit.open(path)
+        found += findings(visit)
+    assert (visit.complaints, found) == ([], [])
+    visit.page.click("#logout-form button")
+    visit.page.wait_for_url("**/logout/")
+    assert visit.complaints == []
+
+
+def test_the_theme_switch_changes_the_colours(visit: Visit) -> None:
+    colour = "getComputedStyle(document.body).backgroundColor"
+    visit.page.emulate_media(color_scheme="light")
+    visit.open("/admin/receipts/")
+    light = visit.page.evaluate(colour)
+    visit.page.click(".theme-toggle")
+    assert visit.page.evaluate(colour) != light
+    visit.open("/admin/events/")
+    assert visit.page.evaluate(colour) != light

@@ -1,0 +1,205 @@
+"""A database with something on every page of the console, also with hostile text in every place that a stranger can write to."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.contrib.auth.models import Group, User
+from django.test import Client
+
+from connectors import models
+from projection import activation, flows
+from projection.clock import now
+from projection.models import LaneHold, Worker, WorkItem
+from projection.states import State
+from tests import factories, rows
+
+HOSTILE = "\"><svg onload=alert(1)><img src=x onerror=alert(2)>\u202e\u2066gnp.'exe{{7*7}}"
+"""Case C47, with a change of writing direction and template syntax."""
+BIG = "9007199254740993"
+PASSWORD = "a long enough password"
+
+
+@dataclass(frozen=True)
+class World:
+    """What a page needs in its URL."""
+
+    receipt: int
+    unverified: int
+    event: int
+    work: str
+    dead: str
+    lane: str
+    record: int
+    route: int
+
+    @property
+    def paths(self) -> dict[str, str]:
+        """The path of each page, by a name."""
+        return {
+            "overview": "/admin/",
+            "receipts": "/admin/receipts/",
+            "receipt": f"/admin/receipts/{self.receipt}/",
+            "unverified": "/admin/unverified/",
+            "unverified-delivery": f"/admin/unverified/{self.unverified}/",
+            "events": "/admin/events/",
+            "event": f"/admin/events/{self.event}/",
+            "generations": "/admin/generations/",
+            "generation": f"/admin/generations/{self.work}/",
+            "lanes": "/admin/lanes/",
+            "lane": f"/admin/lanes/{self.lane}/",
+            "dead-letters": "/admin/dead-letters/",
+            "dead-letter": f"/admin/dead-letters/{self.dead}/",
+            "records": "/admin/records/",
+            "record": f"/admin/records/{self.record}/",
+            "packs": "/admin/packs/",
+            "routes": "/admin/routes/",
+            "route": f"/admin/routes/{self.route}/",
+            "workers": "/admin/workers/",
+            "audit": "/admin/audit/",
+        }
+
+
+LISTS = (
+    "receipts",
+    "unverified",
+    "events",
+    "generations",
+    "lanes",
+    "dead-letters",
+    "records",
+    "packs",
+    "routes",
+    "workers",
+    "audit",
+)
+
+
+def build(text: str = "contact.changed", *, masks: tuple[str, ...] = ()) -> World:
+    """Rows of every kind, `text` wherever a provider or a person may write. Activates the protocol."""
+    activation.activate("test")
+    activation.forget()
+    pack = factories.install("generic", version=text[:60])
+    factories.endpoint(pack)
+    facts = factories.route(pack, text[:90], kind=text, mode="projection", masks=masks, settle=5.0)
+    moment = now()
+    payload = json.dumps({"id": text, text: text, "email": "ada@example.com"}, ensure_ascii=False)[:-1] + f',"n":{BIG},"f":1.10}}'
+    receipt = factories.receipt(
+        pack,
+        f"[{payload}]",
+        delivery_id=text,
+        headers={"content-type": text, text: "x"},
+        url=f"https://hooks.example.com/?{text}",
+        state="routed",
+        routed_at=moment,
+        item_count=2,
+        event_count=1,
+        duplicate_count=0,
+        conflict_count=0,
+        rejected_count=1,
+        verdicts=json.dumps([{"item": 2, "verdict": "rejected", "reason": text}]),
+        last_error=text,
+    )
+    for state in ("pending", "rejected", "quarantined", "conflict"):
+        factories.receipt(pack, "{}", state=state, last_error=None if state == "pending" else text)
+    unverified = models.UnverifiedDelivery.objects.create(
+        endpoint_id=models.Endpoint.objects.get(pack_id=pack.id).id,
+        body=payload.encode() + b"\xff\x00",
+        body_sha256="0" * 64,
+        headers=json.dumps({text: text}),
+        url=f"https://hooks.example.com/?{text}",
+        reason=text,
+        received_at=moment,
+    )
+    dead = _dead(facts, receipt.id, payload, text)
+    pending = _waiting(facts, text)
+    record = models.Record.objects.create(
+        record_key="0" * 64,
+        namespace=pack.namespace,
+        pack_name=pack.name,
+        event_kind=facts.event_kind,
+        source_type="contact",
+        source_id=text,
+        properties=json.dumps({text: {"value": text, "ordinal": 1}, "email": {"value": "ada@example.com", "ordinal": 2}})[:-1]
+        + f',"n":{{"value":{BIG},"ordinal":3}}}}',
+        merged_into=text,
+        event_count=3,
+        last_ordinal=3,
+        created_at=moment,
+        updated_at=moment,
+    )
+    LaneHold.objects.create(
+        namespace=pack.namespace, lane_key=pending.lane_key, lane=text, reason=text, held_by=text[:100], held_at=moment
+    )
+    models.Connection.objects.create(
+        namespace=pack.namespace, name=text[:90], url=f"https://example.com/{text}", secrets="SECRET", created_at=moment
+    )
+    models.AuditEntry.objects.create(at=moment, actor=text[:100], action="lane.hold", target=text, reason=text)
+    for kind in ("router", "worker"):
+        worker(kind, host=text[:100])
+    return World(
+        receipt=receipt.id,
+        unverified=unverified.id,
+        event=dead.event_id,
+        work=pending.work_id,
+        dead=dead.work_id,
+        lane=str(pending.lane_key),
+        record=record.id,
+        route=facts.id,
+    )
+
+
+def _dead(facts: rows.RouteFacts, receipt_id: int, payload: str, text: str) -> WorkItem:
+    """A generation of three inputs that died in its second attempt."""
+    for _ in range(2):
+        rows.event_row(facts, source_id=text)
+    event = rows.event_row(
+        facts, source_id=text, receipt_id=receipt_id, payload=payload, delivery_id=text, provider_kind=text[:180]
+    )
+    item = rows.work_row(event, State.DEAD, last_error=f"ValueError: {text}\nsecond line", error_fingerprint="f" * 64, attempts=2)
+    for attempt, outcome in ((1, "retry"), (2, "dead")):
+        rows.failure_row(item, f"ValueError: {text}", attempt=attempt, outcome=outcome, delay_ms=5000, lease_owner=text[:100])
+    return item
+
+
+def _waiting(facts: rows.RouteFacts, text: str) -> WorkItem:
+    """An active generation with its queued successor, and one item of each other state on sources of their own."""
+    source = f"waiting {text}"
+    active = rows.work_row(rows.event_row(facts, source_id=source), State.RETRY, last_error=text)
+    rows.work_row(rows.event_row(facts, source_id=source), State.BLOCKED)
+    for state in (State.PENDING, State.PROCESSING, State.PROCESSED, State.SKIPPED, State.CANCELLED):
+        rows.work_row(rows.event_row(facts, source_id=f"{state} {text}"), state)
+    rows.event_row(None, source_id=f"unrouted {text}")
+    return active
+
+
+def worker(kind: str, *, host: str = "host-1", seen_ago: timedelta = timedelta(0)) -> Worker:
+    """A process with a heartbeat `seen_ago` ago."""
+    moment = now() - seen_ago
+    return Worker.objects.create(
+        id=f"{kind}-{Worker.objects.count()}",
+        kind=kind,
+        host=host,
+        pid=4711,
+        code_version="1",
+        flows_hash=flows.flows_hash(),
+        started_at=moment,
+        seen_at=moment,
+    )
+
+
+def user(group: str | None = "operator", *, name: str | None = None, is_staff: bool = True) -> User:
+    """A person of one of the console's groups (None: of none)."""
+    made = User.objects.create_user(name or group or "nobody", password=PASSWORD, is_staff=is_staff)
+    if group is not None:
+        made.groups.add(Group.objects.get(name=group))
+    return made
+
+
+def client(group: str | None = "operator", **options: bool) -> Client:
+    """A browser of that person, logged in."""
+    made = Client(**options)
+    made.force_login(user(group))
+    return made
