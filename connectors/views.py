@@ -153,4 +153,6 @@ def _plain(response: HttpResponse) -> HttpResponse:
     # An answer may repeat what a stranger sent (a challenge): no browser may take it for anything but what it says it is.
     response.headers["X-Content-Type-Options"] = "nosniff"
     response.headers["Cache-Control"] = "no-store"
+    # Set here because Django's own middleware, which would, does not see the ingress: senders know where the answer ends.
+    response.headers["Content-Length"] = str(len(response.content))
     return response
