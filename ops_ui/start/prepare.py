@@ -6,6 +6,7 @@ start only, the demo and the console's first user. Running it again changes noth
 
 from __future__ import annotations
 
+import io
 import secrets
 import sys
 from collections.abc import Iterator
@@ -42,10 +43,10 @@ def prepare(*, schema_only: bool = False) -> None:
     with _alone():
         # --run-syncdb makes django-q2's tables, whose own migrations TiDB refuses (settings.MIGRATION_MODULES).
         call_command("migrate", run_syncdb=True, interactive=False, verbosity=0)
-        call_command("activate_projection", stdout=sys.stderr)
+        call_command("activate_projection", stdout=io.StringIO())
         if not schema_only:
-            import_string(settings.WSGI_APPLICATION)  # middleware and URLs load, or the start stops here
             call_command("collectstatic", interactive=False, verbosity=0)
+            import_string(settings.WSGI_APPLICATION)  # middleware and URLs load, or the start stops here
             _first_start()
 
 

@@ -42,8 +42,7 @@ def serve(installation: Installation) -> int:
                 f"Headrace runs already from {installation.state_dir}; stop that one, or set HEADRACE_STATE_DIR to another folder."
             )
         listener = held.enter_context(listen(installation.bind))
-        signals = supervisor.signals
-        signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+        signal.pthread_sigmask(signal.SIG_BLOCK, supervisor.signals)
         return supervisor.run(listener)
 
 
@@ -72,6 +71,7 @@ class Supervisor:
 
     def __init__(self, installation: Installation) -> None:
         self._installation = installation
+        self._environ = {name: value for name, value in installation.environ.items() if name != "HEADRACE_BIND_FILE"}
         self._database: Use | None = None
         self._database_failures = 0
         self._database_not_before = 0.0
@@ -84,6 +84,8 @@ class Supervisor:
     def run(self, listener: socket.socket) -> int:
         """Start, watch, stop. Exit code 0 after a signal, the preparation's own code when that failed."""
         try:
+            # Port 0 has become a real one by now.
+            self._environ["HEADRACE_BIND"] = str(Bind(*listener.getsockname()[:2]))
             self._start_database()
             code = self._prepare()
             if code:
@@ -115,7 +117,7 @@ class Supervisor:
 
     def _prepare(self) -> int:
         say("preparing the database …")
-        part = Part("preparation", [sys.executable, "-m", "ops_ui.start.prepare"], self._installation.environ, 10.0)
+        part = Part("preparation", [sys.executable, "-m", "ops_ui.start.prepare"], self._environ, 10.0)
         self._parts = [part]
         part.start()
         while not part.is_gone():
@@ -135,7 +137,7 @@ class Supervisor:
             "--bind",
             f"fd://{listener.fileno()}",
         ]
-        environ = {**self._installation.environ, "PROMETHEUS_MULTIPROC_DIR": str(self._empty_metrics_folder())}
+        environ = {**self._environ, "PROMETHEUS_MULTIPROC_DIR": str(self._empty_metrics_folder())}
         self._parts = [
             Part("web", [*gunicorn, "ops_ui.wsgi:application"], environ, WEB_GRACE_SECONDS, (listener.fileno(),)),
             Part("cluster", [sys.executable, "manage.py", "qcluster"], environ, CLUSTER_GRACE_SECONDS),

@@ -1,0 +1,110 @@
+"""System checks that need no server: the rules, on both sides of each edge."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings as project
+
+from ops_ui import checks
+from ops_ui.database_url import database
+from projection import flows
+
+MEBIBYTE = 1024**2
+
+
+def ids(found: list[Any]) -> list[str]:
+    return [message.id for message in found]
+
+
+@pytest.mark.parametrize(
+    ("version", "refused"),
+    [
+        ("10.5.99-MariaDB", True),
+        ("10.6.0-MariaDB-log", False),
+        ("10.11.19-MariaDB-0+deb12u1", False),
+        ("5.5.5-10.5.4-MariaDB", True),
+        ("5.5.5-10.11.2-MariaDB", False),
+        ("11.8.1-MariaDB", False),
+        ("5.7.44-log", True),
+        ("8.0.36", False),
+        ("9.7.4", False),
+        ("8.0.11-TiDB-v7.5.1", True),
+        ("8.0.11-TiDB-v8.5.3", False),
+        ("something else", True),
+    ],
+)
+def test_a_server_older_than_supported_is_refused(version: str, refused: bool) -> None:
+    found = checks.check_version(version)
+    assert ids(found) == (["headrace.E009"] if refused else [])
+
+
+def test_the_refusal_of_an_old_server_names_both_versions_and_the_way_out() -> None:
+    (found,) = checks.check_version("10.5.4-MariaDB")
+    assert found.msg == "The database server is MariaDB 10.5, and 10.6 is the oldest that Headrace runs on."
+    assert "Upgrade it" in str(found.hint)
+
+
+def test_a_lease_must_last_as_long_as_the_longest_flow(settings: Any) -> None:
+    flows.flow("test.slow", timeout=45)(lambda generation: None)
+    try:
+        settings.HEADRACE_LEASE_SECONDS = 45
+        assert ids(checks.check_leases()) == []
+        settings.HEADRACE_LEASE_SECONDS = 44
+        assert "headrace.E004" in ids(checks.check_leases())
+    finally:
+        flows.forget("test.slow")
+
+
+def test_the_times_of_the_project_pass() -> None:
+    assert checks.check_cluster() == []
+    assert checks.check_leases() == []
+
+
+def test_a_cluster_that_would_start_a_running_loop_twice_is_refused(settings: Any) -> None:
+    settings.Q_CLUSTER = project.Q_CLUSTER | {"retry": project.Q_CLUSTER["timeout"]}
+    assert ids(checks.check_cluster()) == ["headrace.E005"]
+
+
+def test_a_cluster_that_would_kill_a_healthy_loop_is_refused(settings: Any) -> None:
+    settings.Q_CLUSTER = project.Q_CLUSTER | {"timeout": project.Q_CLUSTER["timeout"] - 1}
+    assert ids(checks.check_cluster()) == ["headrace.E006"]
+
+
+@pytest.mark.parametrize(
+    ("url", "refused"),
+    [
+        ("mysql://u@db.example/d", True),
+        ("mysql://u@db.example/d?ssl=required", False),
+        ("mysql://u@127.0.0.1/d", False),
+        ("mysql://u@localhost/d?socket=/run/my.sock", False),
+    ],
+)
+def test_another_host_needs_tls(url: str, refused: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(project.DATABASES, "default", database(url))
+    assert ids(checks.check_tls()) == (["headrace.E008"] if refused else [])
+
+
+def test_the_packet_must_hold_the_largest_body(settings: Any) -> None:
+    settings.HEADRACE_MAX_BODY_BYTES = 25 * MEBIBYTE
+    assert ids(checks.check_packet_size(51 * MEBIBYTE)) == []
+    assert ids(checks.check_packet_size(51 * MEBIBYTE - 1)) == ["headrace.E003"]
+
+
+def test_a_packet_too_small_for_one_pack_only_is_a_warning(settings: Any) -> None:
+    settings.HEADRACE_MAX_BODY_BYTES = None
+    assert ids(checks.check_packet_size(64 * MEBIBYTE)) == []
+    found = checks.check_packet_size(16 * MEBIBYTE)
+    assert ids(found) == ["headrace.W003"]
+    assert "github" in found[0].msg
+    assert ids(checks.check_packet_size(10 * MEBIBYTE)) == ["headrace.E003"]
+
+
+def test_a_state_folder_under_a_file_is_refused(settings: Any, tmp_path: Path) -> None:
+    settings.STATE_DIR = tmp_path / "state"
+    assert checks.check_state_folder() == []
+    (tmp_path / "file").write_text("", encoding="ascii")
+    settings.STATE_DIR = tmp_path / "file" / "state"
+    assert ids(checks.check_state_folder()) == ["headrace.E010"]
