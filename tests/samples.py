@@ -12,11 +12,11 @@ import pytest
 
 from projection import exact_json
 
-FOLDER = Path(os.environ.get("HEADRACE_SHARED_PAYLOADS") or Path(__file__).resolve().parents[2] / "shared" / "payloads")
+FOLDER = Path(os.environ.get("SHARED_PAYLOADS") or Path(__file__).resolve().parents[2] / "shared" / "payloads")
 
 needs_samples = pytest.mark.skipif(
     not (FOLDER / "signature_vectors.json").is_file(),
-    reason="the provider samples are not here; name their folder in HEADRACE_SHARED_PAYLOADS",
+    reason="the provider samples are not here; name their folder in SHARED_PAYLOADS",
 )
 
 
