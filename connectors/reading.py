@@ -21,7 +21,7 @@ from projection.retry_policy import error_text, storable
 LANE_LENGTH: Final = 700
 NAME_LENGTH: Final = 190
 DELIVERY_ID_LENGTH: Final = 255
-"""Characters of the readable delivery id; its identity is hashed from the whole."""
+"""Characters of a delivery id that are kept as they came."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class _Reader:
             source_id=_fit("source id", source_id, SOURCE_ID_LENGTH),
             source_lane=_fit("source lane", lane, LANE_LENGTH, may_be_empty=True),
             target_lane=_target_lane(route, inbound, source_id) if route else "",
-            delivery_id=storable(delivery_id)[:DELIVERY_ID_LENGTH],
+            delivery_id=delivery_id,
             delivery_key=delivery_key(namespace, pack_name, delivery_id, route.key if route else ""),
             provider_time=inbound.time,
             payload=item.text,
@@ -136,14 +136,19 @@ class _Reader:
         )
 
     def _delivery_id(self, item: Item, inbound: Inbound, part: int) -> str:
-        """The event's own id, else the request's with the item number, else one made from receipt and item number."""
+        """The event's own id, else the request's with the item number, else one made from receipt and item number.
+
+        It is stored whole, so that a later sweep can make the delivery key again; an id that a column cannot keep is its digest.
+        """
         own = (inbound.delivery_id or "").strip()
         suffix = f"/{part}" if part else ""
         if own:
-            return own + suffix
-        if self.receipt.idempotency_key:
-            return f"{self.receipt.idempotency_key}{f'#{item.index}' if self.many else ''}{suffix}"
-        return f"receipt:{self.receipt.id}:{item.index}{suffix}"
+            found = own + suffix
+        elif self.receipt.idempotency_key:
+            found = f"{self.receipt.idempotency_key}{f'#{item.index}' if self.many else ''}{suffix}"
+        else:
+            found = f"receipt:{self.receipt.id}:{item.index}{suffix}"
+        return found if len(found) <= DELIVERY_ID_LENGTH and storable(found) == found else f"sha256:{sha256_text(found)}"
 
 
 def _fit(what: str, value: object, longest: int, *, may_be_empty: bool = False) -> str:

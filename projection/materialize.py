@@ -53,10 +53,10 @@ def materialize(now: datetime, facts: Sequence[Fact], stages: Stages) -> None:
     stages.end("projections")
     blockers = lanes.read_blockers((fact.lane for fact in facts if fact.lane and fact.run_after <= now), now)
     stages.end("lanes")
-    locked = _lock([*current_ids, *(row.id for row in blockers.values())])
+    locked = lock_ascending([*current_ids, *(row.id for row in blockers.values())])
     current = _by_key(groups, (locked[item] for item in current_ids if item in locked))
     newcomers = {key: groups[key][0] for key, rows in current.items() if not rows}
-    plan = _Plan(now, lanes.still_blocking(blockers.values(), locked, now))
+    plan = Plan(now, lanes.still_blocking(blockers.values(), locked, now))
     plan.decide_all(facts, groups, current, first_ever=newcomers.keys() - _keys_with_history(newcomers))
     plan.write()
     stages.end("projections")
@@ -70,7 +70,7 @@ def _by_projection(facts: Sequence[Fact]) -> dict[str, list[Fact]]:
     return groups
 
 
-def _lock(ids: Sequence[int]) -> dict[int, WorkRow]:
+def lock_ascending(ids: Sequence[int]) -> dict[int, WorkRow]:
     """Lock work items by ascending primary key, whatever their number."""
     return {row.id: row for chunk in chunks(sorted(set(ids)), LOCKS_A_STATEMENT) for row in WorkItem.objects.lock_work_items(chunk)}
 
@@ -87,7 +87,7 @@ def _by_key(keys: Iterable[str], rows: Iterable[WorkRow]) -> dict[str, list[Work
 
 
 @dataclass(slots=True)
-class _Plan:
+class Plan:
     """The changes of one admission to work items, decided on locked rows before anything is written."""
 
     now: datetime
@@ -146,7 +146,7 @@ class _Plan:
             log_event("handoff_repaired", work_id=row.work_id, projection_key=row.projection_key)
             self.activations.append(row.id)
 
-    def add_item(self, fact: Fact, *, work_id: str, active_key: str | None, position: int) -> None:
+    def add_item(self, fact: Fact, *, work_id: str, active_key: str | None, position: int, replay_of: str | None = None) -> None:
         """A new live item: `blocked` behind a row that is ahead of it in its lane, else `pending` and blocking later ones."""
         state = State.PENDING
         if fact.lane and fact.run_after <= self.now:
@@ -156,7 +156,11 @@ class _Plan:
             else:
                 # Our own uncommitted row: nobody ends it before we commit, and whoever does will see the rows behind it.
                 self.blocking.setdefault(fact.lane, (position, 0))
-        self.inserts.append(work_row(fact, work_id=work_id, active_key=active_key, state=state, now=self.now, position=position))
+        self.inserts.append(
+            work_row(
+                fact, work_id=work_id, active_key=active_key, state=state, now=self.now, position=position, replay_of=replay_of
+            )
+        )
 
     def write(self) -> None:
         """Set-based, in the order update, activate, insert. Raises UnsafeReplacement before anything is written."""

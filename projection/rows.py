@@ -13,7 +13,7 @@ from projection.states import NONTERMINAL, State
 WORK_COLUMNS: Final = (
     "Id, WorkId, ProjectionKey, ProjectionActiveKey, ReplayOfWorkId, EventId, Namespace, ExecutionClass, LaneKey, LanePosition, "
     "LaneOrdinal, EventCreatedDate, DeliverySequence, State, RunAfter, Attempts, MaxAttempts, LeaseToken, ClaimedAt, SourceScopeKey, "
-    "LeaseExpiresAt, CreatedDate, SourceLane"
+    "LeaseExpiresAt, CreatedDate, SourceLane, DiscardedAt"
 )
 """The columns of a WorkRow: `{work_columns}` in the SQL texts."""
 
@@ -45,11 +45,12 @@ class WorkRow:
     lease_expires_at: datetime | None
     created: datetime
     source_lane: str
+    discarded_at: datetime | None
 
     @classmethod
     def of(cls, row: tuple[Any, ...]) -> Self:
         values = list(row)
-        for index in (11, 14, 18, 20, 21):
+        for index in (11, 14, 18, 20, 21, 23):
             values[index] = from_db(values[index])
         values[13] = State(values[13])
         return cls(*values)

@@ -59,7 +59,7 @@ class HubSpot(Pack):
 
     def is_same_fact(self, first: Any, again: Any) -> bool:
         """A retry of HubSpot's differs from the first attempt in its counter only."""
-        return _without_counter(first) == _without_counter(again)
+        return bool(_without_counter(first) == _without_counter(again))
 
     def change(self, kind: str, payload: Any) -> Change:
         if kind.startswith("workflow."):
