@@ -92,4 +92,18 @@ def test_workflow_objects_are_a_kind_of_their_own() -> None:
     }
     assert (kinds["workflow.CONTACT"].kind, kinds["workflow.CONTACT"].source) == ("workflow.contact", ("contact", "251"))
     assert (kinds["workflow.DEAL"].kind, kinds["workflow.DEAL"].lane) == ("workflow.deal", "27145807:deal:7036839888")
-    assert {inbound.delivery_id for inbound in kinds.values()} == {None}
+    ids = [inbound.delivery_id or "" for inbound in kinds.values()]
+    assert all(one.startswith("workflow:27145807:") for one in ids)
+
+
+def test_a_workflow_object_is_known_again_by_its_correlation_id_only() -> None:
+    (sample,) = [one for one in samples.samples("hubspot") if one.name == "workflow.CONTACT"]
+    anonymous = {name: value for name, value in sample.headers.items() if name != "x-hubspot-correlation-id"}
+    later = sample.headers | {"x-hubspot-correlation-id": "another"}
+    first, again, other, none = (
+        read("hubspot", Sample(sample.name, headers, sample.body, sample.value))[1][0][1].delivery_id
+        for headers in (sample.headers, dict(sample.headers), later, anonymous)
+    )
+    assert first == again
+    assert first not in (None, other)
+    assert none is None

@@ -51,7 +51,7 @@ class HubSpot(Pack):
         event = members(item)
         kind = _kind(event)
         if kind is None:
-            return _read_workflow_object(event)
+            return _read_workflow_object(event, item.headers.get("x-hubspot-correlation-id"))
         if _suffix(kind) == "merge":
             return list(_read_merge(event, kind))
         name = "fromObjectId" if _suffix(kind) == "associationChange" else "objectId"
@@ -130,8 +130,12 @@ def _read_merge(event: Mapping[str, Any], kind: str) -> Iterator[Inbound]:
         yield _inbound(event, kind, object_id, f"{delivery_id}:{_escaped(object_id)}")
 
 
-def _read_workflow_object(record: Mapping[str, Any]) -> Inbound:
-    """A workflow action posts the whole object, with no event id or time: each delivery is a fact of its own."""
+def _read_workflow_object(record: Mapping[str, Any], correlation: str | None) -> Inbound:
+    """A workflow action posts the whole object, with no event id or time: its repetition is known by the request's correlation id.
+
+    HubSpot does not say what that id is unique for, so it counts together with the object and its last change. Without one each
+    delivery is a fact of its own.
+    """
     object_type = (identity_text(record.get("objectType")) or ("contact" if "vid" in record else "")).lower()
     if not object_type:
         raise Unreadable("subscriptionType is missing, and the body is no workflow object either (objectType or vid)")
@@ -139,10 +143,12 @@ def _read_workflow_object(record: Mapping[str, Any]) -> Inbound:
     portal = required(record, "portalId", "portal-id")
     properties = record.get("properties")
     changed = inside(properties, "hs_lastmodifieddate", "value") or inside(properties, "lastmodifieddate", "value")
+    identity = ("workflow", portal, object_type, object_id, str(changed or ""), correlation or "")
     return Inbound(
         kind=f"workflow.{object_type}",
         source=(object_type, object_id),
         lane=f"{portal}:{object_type}:{object_id}",
+        delivery_id=":".join(map(_escaped, identity)) if correlation and correlation.strip() else None,
         time=provider_time(changed),
     )
 
