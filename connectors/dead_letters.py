@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from connectors.traced import TracedItem
 from connectors.work_filters import WorkFilter, work_items
 from projection.models import WorkItem
 from projection.refusals import Refused
-from projection.replay import Replayed, replay
+from projection.replay import Deferred, Replayed, Result, replay_many
+from projection.replay_chains import read_chains
 from projection.states import NONTERMINAL, ExecutionClass, State
 
+T = TypeVar("T")
 IDS_A_QUERY: Final = 1000
+ITEMS_A_UNIT: Final = 100
+"""Items replayed in one transaction: it holds the namespace, so it has to be short."""
+
+Act = Callable[[Sequence[str]], Sequence[Result]]
+"""Answers a part of a bulk, item by item."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +46,7 @@ class Outcome:
 
     replayed: list[Replayed] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
-    deferred: list[Refused] = field(default_factory=list)
+    deferred: list[Deferred] = field(default_factory=list)
 
 
 def dead_letters(chosen: WorkFilter, limit: int) -> list[DeadLetter]:
@@ -70,50 +77,71 @@ def named(work_ids: Sequence[str]) -> list[Candidate]:
     return known + [Candidate(work_id, None) for work_id in wanted if work_id not in found]
 
 
-def replay_all(bulk: Sequence[Candidate], act: Callable[[str], Replayed | Refused]) -> Outcome:
-    """Replay each item in a transaction of its own; of two of one scope the second is deferred until the first replay has ended."""
+def replay_all(bulk: Sequence[Candidate], act: Act) -> Outcome:
+    """Replay a bulk, ITEMS_A_UNIT at a time; of two items of one scope the second is deferred until the first replay has ended."""
     outcome = Outcome()
     taken: dict[str, str] = {}
-    for one in bulk:
-        if one.scope is not None and one.scope in taken:
-            reason = f"the replay of {taken[one.scope]}, of the same source, has to end first; replay this one again after it"
-            outcome.deferred.append(Refused(one.work_id, "same_source", reason))
-            continue
-        result = act(one.work_id)
-        if isinstance(result, Refused):
-            outcome.refused.append(result)
-            continue
-        outcome.replayed.append(result)
-        if one.scope is not None:
-            taken[one.scope] = one.work_id
+    for start in range(0, len(bulk), ITEMS_A_UNIT):
+        part = bulk[start : start + ITEMS_A_UNIT]
+        outcome.deferred += [_same_source(one, taken[one.scope]) for one in part if one.scope in taken and one.scope is not None]
+        free = [one for one in part if one.scope not in taken]
+        for one, result in zip(free, act([one.work_id for one in free]), strict=True):
+            if isinstance(result, Refused):
+                outcome.refused.append(result)
+            elif isinstance(result, Deferred):
+                outcome.deferred.append(result)
+            else:
+                outcome.replayed.append(result)
+                taken |= {one.scope: one.work_id} if one.scope else {}
     return outcome
 
 
-def replay_one(work_id: str, *, actor: str, reason: str) -> Replayed | Refused:
-    """As `projection.replay.replay`, for any text at all."""
-    if not work_id.isascii():
-        return Refused(work_id, "not_found", f"there is no work item {work_id}")
-    return replay(work_id, actor=actor, reason=reason)
+def replay_part(work_ids: Sequence[str], *, actor: str, reason: str) -> list[Result]:
+    """As `projection.replay.replay_many`, for any texts at all."""
+    possible = [work_id for work_id in work_ids if work_id.isascii()]
+    known = dict(zip(possible, replay_many(possible, actor=actor, reason=reason), strict=True))
+    return [known.get(work_id) or not_found(work_id) for work_id in work_ids]
 
 
-def preview(bulk: Sequence[Candidate]) -> Callable[[str], Replayed | Refused]:
-    """What `replay_one` would answer for each item as things stand, without writing; the new WorkId is left empty.
+def not_found(work_id: str) -> Refused:
+    return Refused(work_id, "not_found", f"there is no work item {work_id}")
 
-    Reads the whole bulk's state at once: three queries for each 1,000 items.
+
+def _same_source(one: Candidate, first: str) -> Deferred:
+    return Deferred(one.work_id, "same_source", f"the replay of {first}, of the same source, has to end first; ask again after it")
+
+
+def preview(bulk: Sequence[Candidate]) -> Act:
+    """What `replay_part` would answer as things stand, without writing; the new WorkId is left empty.
+
+    Reads the whole bulk's state at once: four queries for each 1,000 items, one more for each level of replay.
     """
     work_ids = [one.work_id for one in bulk if one.work_id.isascii()]
     standing = _each(work_ids, lambda ids: WorkItem.objects.filter(work_id__in=ids).values_list("work_id", "state", "discarded_at"))
     states = {work_id: "discarded" if discarded_at else state for work_id, state, discarded_at in standing}
-    replays = _replays(work_ids)
+    replays = _newest_replays(work_ids)
     active = _active_scopes([one.scope for one in bulk if one.scope])
-    blockers = {one.work_id: active.get(one.scope) for one in bulk if one.scope}
-    return lambda work_id: judge(work_id, states.get(work_id), replays.get(work_id), blockers.get(work_id))
+    by_id = {one.work_id: one for one in bulk}
+
+    def answer(part: Sequence[str]) -> list[Result]:
+        results: list[Result] = []
+        taken: dict[str, str] = {}
+        for one in (by_id[work_id] for work_id in part):
+            verdict = judge(one.work_id, states.get(one.work_id), replays.get(one.work_id), active.get(one.scope or ""))
+            if isinstance(verdict, Replayed) and one.scope:
+                first = taken.setdefault(one.scope, one.work_id)
+                results.append(verdict if first == one.work_id else _same_source(one, first))
+            else:
+                results.append(verdict)
+        return results
+
+    return answer
 
 
 def judge(work_id: str, state: str | None, replay: tuple[str, str] | None, blocker: str | None) -> Replayed | Refused:
     """Whether a replay of an item would be allowed, given its state, its replay (WorkId, state) and what is active in its scope."""
     if state is None:
-        return Refused(work_id, "not_found", f"there is no work item {work_id}")
+        return not_found(work_id)
     if state == "discarded":
         return Refused(work_id, "discarded", f"{work_id} was discarded")
     if state != State.DEAD:
@@ -125,7 +153,7 @@ def judge(work_id: str, state: str | None, replay: tuple[str, str] | None, block
     return Replayed(work_id, "")
 
 
-def _each(values: Sequence[str], query: Callable[[Sequence[str]], Iterable[tuple[Any, ...]]]) -> Iterator[tuple[Any, ...]]:
+def _each(values: Sequence[T], query: Callable[[Sequence[T]], Iterable[tuple[Any, ...]]]) -> Iterator[tuple[Any, ...]]:
     for start in range(0, len(values), IDS_A_QUERY):
         yield from query(values[start : start + IDS_A_QUERY])
 
@@ -141,6 +169,17 @@ def _replays(work_ids: Sequence[str]) -> dict[str, tuple[str, str]]:
         lambda ids: WorkItem.objects.filter(replay_of_work_id__in=ids).values_list("replay_of_work_id", "work_id", "state"),
     )
     return {str(of): (work_id, state) for of, work_id, state in rows}
+
+
+def _newest_replays(work_ids: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Replayed WorkId → (WorkId, state) of the newest of its replays, at the end of the chain."""
+    newest: dict[int, list[str]] = {}
+    for start in range(0, len(work_ids), IDS_A_QUERY):
+        for work_id, chain in read_chains(work_ids[start : start + IDS_A_QUERY]).items():
+            if len(chain.ids) > 1:
+                newest.setdefault(chain.ids[-1], []).append(work_id)
+    rows = _each(sorted(newest), lambda ids: WorkItem.objects.filter(id__in=ids).values_list("id", "work_id", "state"))
+    return {of: (work_id, state) for id, work_id, state in rows for of in newest[id]}
 
 
 def _active_scopes(scopes: Sequence[str]) -> dict[str, str]:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
+from connectors.dead_letters import not_found
 from connectors.work_detail import WorkDetail, work_detail
 from projection.cli import DONE, FINDINGS, HeadraceCommand, iso
-from projection.refusals import Refused
 
 
 class OperationsCommand(HeadraceCommand):
@@ -22,10 +22,6 @@ class OperationsCommand(HeadraceCommand):
             return FINDINGS
         self.emit(asdict(detail), _lines(detail))
         return DONE
-
-
-def not_found(work_id: str) -> Refused:
-    return Refused(work_id, "not_found", f"there is no work item {work_id}")
 
 
 def first_line(text: str | None) -> str:

@@ -114,9 +114,11 @@ def test_a_dry_run_says_the_same_and_writes_nothing(pack: Pack) -> None:
     again = dead(pack, "2")
     replay_row(again, "processed")
     gone = dead(pack, "3", discarded_at=now())
+    twice = dead(pack, "6")
+    replay_row(replay_row(twice, "dead"), "processed")
     fine = dead(pack, "4")
     alive = dead(pack, "5", "pending")
-    ids = [item.work_id for item in (blocked, again, gone, fine, alive)] + ["unknown"]
+    ids = [item.work_id for item in (blocked, again, gone, fine, alive, twice)] + ["unknown"]
     before = WorkItem.objects.count()
     dry_code, dry = run("dlq", "replay", *ids, "--dry-run")
     assert WorkItem.objects.count() == before

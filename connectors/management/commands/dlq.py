@@ -15,7 +15,7 @@ from connectors.work_filters import UnknownName, WorkFilter, moment
 from projection.cli import DONE, FINDINGS, iso, table
 from projection.discard import discard, preview_discard
 from projection.refusals import Refused
-from projection.replay import Replayed
+from projection.replay import Replayed, Result
 
 
 class Command(OperationsCommand):
@@ -55,7 +55,7 @@ class Command(OperationsCommand):
     def replay(self, *, dry_run: bool, reason: str, **options: Any) -> int:
         bulk = self._chosen(options, unreplayed=True)
         actor = audit_log.cli_actor()
-        act = dead_letters.preview(bulk) if dry_run else lambda work_id: _replay(work_id, actor, reason)
+        act = dead_letters.preview(bulk) if dry_run else lambda part: _replay(part, actor, reason)
         outcome = dead_letters.replay_all(bulk, act)
         answer = {
             "replayed": [asdict(one) for one in outcome.replayed],
@@ -125,11 +125,12 @@ def _filter(options: dict[str, Any]) -> WorkFilter:
     )
 
 
-def _replay(work_id: str, actor: str, reason: str) -> Replayed | Refused:
-    outcome = dead_letters.replay_one(work_id, actor=actor, reason=reason)
-    if isinstance(outcome, Replayed):
-        audit_log.record(actor, "work.replay", work_id, reason, detail={"replay_work_id": outcome.replay_work_id})
-    return outcome
+def _replay(part: Sequence[str], actor: str, reason: str) -> list[Result]:
+    results = dead_letters.replay_part(part, actor=actor, reason=reason)
+    for one in results:
+        if isinstance(one, Replayed):
+            audit_log.record(actor, "work.replay", one.work_id, reason, detail={"replay_work_id": one.replay_work_id})
+    return results
 
 
 def _table(found: list[DeadLetter]) -> list[str]:

@@ -9,7 +9,8 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 
 from connectors import audit_log
-from connectors.operations_command import OperationsCommand, first_line, not_found
+from connectors.dead_letters import not_found
+from connectors.operations_command import OperationsCommand, first_line
 from connectors.traced import TracedItem
 from connectors.work_filters import UnknownName, WorkFilter, work_items
 from projection.cancel import cancel
