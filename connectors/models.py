@@ -218,12 +218,13 @@ class Record(models.Model):
 
     id = models.BigAutoField(primary_key=True, db_column="Id")
     record_key = columns.key("RecordKey", max_length=64, unique=True)
-    """Digest of (namespace, pack name, event kind, source type, source id)."""
+    """Digest of (namespace, pack name, event kind, source type, source id, source lane)."""
     namespace = columns.name("Namespace", 64)
     pack_name = columns.name("PackName", 100)
     event_kind = columns.name("EventKind")
     source_type = columns.name("SourceType")
     source_id = columns.name("SourceId", 512)
+    source_lane = columns.name("SourceLane", 700, default="")
     properties = columns.text("Properties")
     """JSON object: property → {"value": exact JSON, "ordinal": the fact that set it}."""
     deleted = models.BooleanField(db_column="Deleted", default=False)

@@ -29,10 +29,12 @@ class RecordIdentity:
     event_kind: str
     source_type: str
     source_id: str
+    source_lane: str
+    """Tells apart records that share an id: a provider's accounts (HubSpot portals) number their records each for themselves."""
 
     @property
     def key(self) -> str:
-        return digest(self.namespace, self.pack_name, self.event_kind, self.source_type, self.source_id)
+        return digest(self.namespace, self.pack_name, self.event_kind, self.source_type, self.source_id, self.source_lane)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,4 +104,5 @@ def _columns(identity: RecordIdentity) -> tuple[str, ...]:
         identity.event_kind,
         identity.source_type,
         identity.source_id,
+        identity.source_lane,
     )

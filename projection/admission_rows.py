@@ -51,7 +51,6 @@ def event_row(
     next_attempt_at: datetime | None,
     snapshot: str | None,
     fenced: bool,
-    routed_from: int | None = None,
     replay_of: int | None = None,
 ) -> tuple[Any, ...]:
     """One row of `insert_events`. `fenced`: owned by its work item from the start (after activation)."""
@@ -61,7 +60,7 @@ def event_row(
         route.id if route else None, route.version if route else None, snapshot, event.event_kind, event.provider_kind,
         event.source_type, event.source_id, source_key(event.source_type, event.source_id), event.source_lane, event.target_lane,
         event.delivery_id, event.delivery_key, event.item, ordinal,
-        routed_from, to_db(event.provider_time), event.payload, event.payload_sha256, projection, replay_of,
+        event.routed_from, to_db(event.provider_time), event.payload, event.payload_sha256, projection, replay_of,
         "work_item" if fenced else "event", "skipped" if fenced else "pending", 0,
         to_db(next_attempt_at), to_db(now),
     )  # fmt: skip

@@ -60,9 +60,14 @@ def uncovered(known: Sequence[Known]) -> list[int]:
     A projection's event is covered by an ordinary generation at or after it (a replay represents only its own inputs); a per-event
     one by its work item. One bounded, index-only statement per chunk and class; none when nothing is known.
     """
-    rows = {item.event.id: item.event for item in known if item.event is not None and item.event.route_id is not None}
-    projected = [row for row in rows.values() if row.projection_key is not None]
-    single = [row for row in rows.values() if row.projection_key is None]
+    return uncovered_events([item.event for item in known if item.event is not None])
+
+
+def uncovered_events(rows: Sequence[KnownEvent]) -> list[int]:
+    """As `uncovered`, for stored events."""
+    routed = {row.id: row for row in rows if row.route_id is not None}.values()
+    projected = [row for row in routed if row.projection_key is not None]
+    single = [row for row in routed if row.projection_key is None]
     missing: list[int] = []
     for chunk in chunks(projected, KEYS_A_STATEMENT):
         newest = WorkItem.objects.read_newest_ordinary([row.id for row in chunk])

@@ -154,6 +154,8 @@ class InboundEvent:
     payload: str
     payload_sha256: str
     sibling_keys: tuple[str, ...] = ()
+    routed_from: int | None = None
+    """Id of the unrouted fact that this is the routed copy of."""
 
     @property
     def event_kind(self) -> str:

@@ -30,6 +30,9 @@ class EventManager(models.Manager["Event"]):
     def read_known_deliveries(self, keys: Sequence[str]) -> list[KnownEvent]:
         return [KnownEvent.of(row) for row in fetch("read_known_deliveries", keys=tuple(keys))]
 
+    def read_known_events(self, ids: Sequence[int]) -> list[KnownEvent]:
+        return [KnownEvent.of(row) for row in fetch("read_known_events", ids=tuple(ids))]
+
     def insert_events(self, rows: Sequence[tuple[Any, ...]]) -> int:
         """Several statements when the rows exceed a packet."""
         return insert_rows("insert_events", rows)

@@ -26,14 +26,28 @@ def stored_facts(event_ids: Sequence[int], now: datetime) -> list[Fact]:
     return [_fact(row, now) for row in Event.objects.read_stored_facts(event_ids) if row["RouteSnapshot"]]
 
 
+def stored_events(event_ids: Sequence[int]) -> list[tuple[int, InboundEvent]]:
+    """(id, event) of the given events, also unrouted ones, by ascending id. One statement; none for no ids."""
+    return [(row["Id"], _event(row)) for row in Event.objects.read_stored_facts(event_ids)] if event_ids else []
+
+
 def _fact(row: dict[str, Any], now: datetime) -> Fact:
-    route = RouteFacts.from_snapshot(row["RouteSnapshot"])
-    event = InboundEvent(
+    event = _event(row)
+    if event.route is None:
+        raise AssertionError("only routed rows have a fact")
+    place = Place(row["Id"], row["EnqueueOrdinal"], from_db(row["CreatedDate"]), row["DeliverySequence"])
+    deadline = from_db(row["NextAttemptAt"])
+    return Fact(event, event.route, place, row["ProjectionKey"], max(deadline or now, now))
+
+
+def _event(row: dict[str, Any]) -> InboundEvent:
+    route = RouteFacts.from_snapshot(row["RouteSnapshot"]) if row["RouteSnapshot"] else None
+    return InboundEvent(
         receipt_id=row["ReceiptId"],
         item=row["DeliverySequence"],
         namespace=row["Namespace"],
         pack_id=row["PackId"],
-        pack_name=route.pack_name,
+        pack_name=route.pack_name if route else "",
         pack_incarnation=row["PackIncarnation"],
         route=route,
         provider_kind=row["ProviderKind"],
@@ -47,6 +61,3 @@ def _fact(row: dict[str, Any], now: datetime) -> Fact:
         payload=row["Payload"],
         payload_sha256=row["PayloadSha256"],
     )
-    place = Place(row["Id"], row["EnqueueOrdinal"], from_db(row["CreatedDate"]), row["DeliverySequence"])
-    deadline = from_db(row["NextAttemptAt"])
-    return Fact(event, route, place, row["ProjectionKey"], max(deadline or now, now))

@@ -1,8 +1,8 @@
 """Flow `record_table`: folds the inputs of a source into one live, browsable record (`connectors.models.Record`).
 
 Atomic: what it writes commits together with the end of the work item, so each fact is folded exactly once. `record_fold` says what
-a fact does; the record is known by (namespace, pack name, event kind, source type, source id), so it outlives pack upgrades and new
-versions of its route, and two routes with one event kind feed the same record.
+a fact does; the record is known by (namespace, pack name, event kind, source type, source id, source lane), so it outlives pack
+upgrades and new versions of its route, and two routes with one event kind feed the same record.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def record_table(generations: list[Generation]) -> None:
 def record_of(generation: Generation) -> RecordIdentity:
     """The record that a generation is about."""
     route, source = generation.route, generation.source
-    return RecordIdentity(generation.namespace, route.pack_name, route.event_kind, source.type, source.id)
+    return RecordIdentity(generation.namespace, route.pack_name, route.event_kind, source.type, source.id, generation.source_lane)
 
 
 def _facts_of(generation: Generation) -> Facts:

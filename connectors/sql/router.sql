@@ -11,6 +11,7 @@ WHERE State = 'pending' AND Namespace = %(namespace)s AND (NextAttemptAt IS NULL
 ORDER BY ReceivedAt, Id LIMIT %(limit)s
 
 -- name: read_receipt_bodies
+-- Receipts whole, to be read outside any transaction. No lock.
 SELECT Id, PackId, IdempotencyKey, Body, Headers, Method, Url, ReceivedAt FROM `_System_ConnectorReceipt` WHERE Id IN %(ids)s
 
 -- name: lock_receipts
@@ -36,6 +37,7 @@ SET r.State = 'rejected', r.RoutedAt = UTC_TIMESTAMP(6), r.LastError = v.Reason,
 WHERE r.State = 'pending'
 
 -- name: read_attempts
+-- Failed admissions of a receipt so far. No lock: one router at a time admits its namespace.
 SELECT Attempts FROM `_System_ConnectorReceipt` WHERE Id = %(id)s
 
 -- name: defer_receipt

@@ -54,7 +54,7 @@ def shop(database: None) -> Iterator[RouteFacts]:
     installed_packs.of.forget()
 
 
-def generation(route: RouteFacts, *facts: Input | str, id: str = "7", kind: str = "order.changed") -> Generation:
+def generation(route: RouteFacts, *facts: Input | str | dict[str, int], id: str = "7", kind: str = "order.changed") -> Generation:
     return make_generation(*facts, route=route, source=("order", id), kind=kind, atomic=True)
 
 
@@ -78,11 +78,18 @@ def test_a_generation_becomes_one_record(shop: RouteFacts) -> None:
     record = Record.objects.get()
     assert (record.namespace, record.pack_name, record.event_kind) == (shop.namespace, Shop.name, "order.changed")
     assert (record.source_type, record.source_id) == ("order", "7")
-    assert record.record_key == digest(shop.namespace, Shop.name, "order.changed", "order", "7")
+    assert record.record_key == digest(shop.namespace, Shop.name, "order.changed", "order", "7", "order:7")
     assert values(record) == {"total": ("12345678901234567.89", 2), "note": ('"é"', 2)}
     assert (record.deleted, record.lifecycle_ordinal, record.event_count, record.last_ordinal) == (False, 1, 2, 2)
     assert record.created_at is not None
     assert record.updated_at >= record.created_at
+
+
+def test_accounts_that_number_alike_have_records_of_their_own(shop: RouteFacts) -> None:
+    here, there = generation(shop, {"a": 1}), generation(shop, {"a": 2})
+    there.source_lane = "another-account:order:7"
+    run(here, there)
+    assert sorted(values(record)["a"][0] for record in Record.objects.all()) == ["1", "2"]
 
 
 def test_later_generations_fold_into_the_same_row(shop: RouteFacts) -> None:

@@ -1,0 +1,38 @@
+-- Reads of repair: candidates, without locks, in ranges of ids; each is checked again under its locks.
+
+-- name: read_last_event_id
+SELECT COALESCE(MAX(Id), 0) FROM `_System_ConnectorEvent`
+
+-- name: read_events_without_work
+-- Routed, ordinary events of an id range that no retained ordinary work represents by ordinals; rows from before ordinals are all
+-- candidates. Indexes: primary key, ix_work_coverage, ix_work_event.
+SELECT e.Id, e.Namespace, e.PackId, e.PackIncarnation FROM `_System_ConnectorEvent` e
+WHERE e.Id > %(after)s AND e.Id <= %(through)s AND e.RouteId IS NOT NULL AND e.ReplayOfEventId IS NULL
+  AND ((e.ProjectionKey IS NOT NULL AND (e.EnqueueOrdinal = 0 OR NOT EXISTS (
+          SELECT 1 FROM `_System_ConnectorWorkItem` g
+          WHERE g.ProjectionKey = e.ProjectionKey AND g.LaneOrdinal >= e.EnqueueOrdinal AND g.ReplayOfWorkId IS NULL)))
+    OR (e.ProjectionKey IS NULL AND NOT EXISTS (
+          SELECT 1 FROM `_System_ConnectorWorkItem` i WHERE i.EventId = e.Id AND i.ReplayOfWorkId IS NULL)))
+ORDER BY e.Id
+
+-- name: read_known_events
+-- Events by id, in the form of `read_known_deliveries`. No lock.
+SELECT Id, DeliveryKey, PayloadSha256, ProjectionKey, EnqueueOrdinal, CreatedDate, DeliverySequence, NextAttemptAt, RouteId
+FROM `_System_ConnectorEvent` WHERE Id IN %(ids)s
+
+-- name: read_lost_handoffs
+-- Queued successors whose projection has no active generation. Index: ix_work_claim by state, unique ProjectionActiveKey.
+SELECT s.Id FROM `_System_ConnectorWorkItem` s
+WHERE s.State = 'blocked' AND s.ProjectionKey IS NOT NULL AND s.ProjectionActiveKey IS NULL
+  AND NOT EXISTS (SELECT 1 FROM `_System_ConnectorWorkItem` a WHERE a.ProjectionActiveKey = s.ProjectionKey)
+ORDER BY s.Id LIMIT %(limit)s
+
+-- name: read_stranded_lanes
+-- One blocked row of each lane in which nothing runs, waits to retry or is due. Index: ix_work_claim by state, ix_work_lane.
+SELECT MIN(b.Id) FROM `_System_ConnectorWorkItem` b
+WHERE b.State = 'blocked' AND b.LaneKey IS NOT NULL AND (b.ProjectionKey IS NULL OR b.ProjectionActiveKey IS NOT NULL)
+  AND NOT EXISTS (
+    SELECT 1 FROM `_System_ConnectorWorkItem` u
+    WHERE u.LaneKey = b.LaneKey
+      AND (u.State IN ('processing', 'retry') OR (u.State = 'pending' AND u.RunAfter <= UTC_TIMESTAMP(6))))
+GROUP BY b.LaneKey LIMIT %(limit)s
