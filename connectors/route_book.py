@@ -19,6 +19,8 @@ class PackFacts:
     id: int
     name: str
     incarnation: str
+    is_removed: bool = False
+    """Nothing of the name is installed: what was received before still is routed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ def load(namespace: str) -> RouteBook:
     in_force: dict[str, PackFacts] = {}
     for pack_id, name, incarnation, state in rows:
         if state != "removed" or name not in in_force:
-            in_force[name] = PackFacts(pack_id, name, incarnation)
+            in_force[name] = PackFacts(pack_id, name, incarnation, state == "removed")
     routes: dict[int, list[RouteFacts]] = {}
     keys: dict[str, set[str]] = {}
     for pack_id, pack_name, key, is_current, snapshot in (

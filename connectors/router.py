@@ -42,6 +42,8 @@ FENCE_ROUNDS: Final = 5
 class RouteReport:
     """What routing did, in numbers."""
 
+    seen: int = 0
+    """Receipts that were due when the batch was read; more than `receipts` when another router was faster."""
     receipts: int = 0
     events: int = 0
     duplicates: int = 0
@@ -68,7 +70,7 @@ def drain_receipts(namespace: str | None = None, batch: int | None = None) -> Ro
     """Route everything that is due now, of one namespace or of all."""
     report = RouteReport()
     for name in [namespace] if namespace else namespaces_with_pending():
-        while (step := route_batch(name, batch)).receipts or step.deferred or step.quarantined:
+        while (step := route_batch(name, batch)).seen:
             report += step
     return report
 
@@ -76,18 +78,19 @@ def drain_receipts(namespace: str | None = None, batch: int | None = None) -> Ro
 def route_batch(namespace: str, batch: int | None = None) -> RouteReport:
     """Route the oldest pending receipts of a namespace, at most `batch` (default HEADRACE_ROUTER_BATCH) and 32 MiB of bodies.
 
-    A report of 0 receipts: nothing is due. Raises the database's error when it is away or its conflicts do not end; nothing is lost.
+    A report of 0 seen: nothing is due. Raises the database's error when it is away or its conflicts do not end; nothing is lost.
     """
     ids = _next_ids(namespace, batch or settings.HEADRACE_ROUTER_BATCH)
     if not ids:
         return RouteReport()
+    seen = RouteReport(seen=len(ids))
     try:
-        return _admit_receipts(namespace, ids)
+        return seen + _admit_receipts(namespace, ids)
     except Exception as error:
         if is_conflict(error) or is_connection_lost(error) or isinstance(error, InterfaceError):
             raise
         log_event("route", level="warning", namespace=namespace, count=len(ids), error=error_text(error), state="one by one")
-    return _admit_one_by_one(namespace, ids)
+    return seen + _admit_one_by_one(namespace, ids)
 
 
 def _next_ids(namespace: str, limit: int) -> list[int]:
@@ -145,8 +148,10 @@ def _readings(ids: Sequence[int], book: RouteBook) -> list[Reading]:
 
 
 def _admit(book: RouteBook, readings: Sequence[Reading]) -> RouteReport:
-    """The admitted transaction: lock namespace, packs and receipts, admit, mark."""
+    """The admitted transaction: lock namespace, packs and receipts, admit, mark. Raises StaleIncarnation after an upgrade."""
     lock = lock_admission(book.namespace, {pack.id: pack.incarnation for pack in book.packs.values()})
+    if any(pack.id in lock.removed and not pack.is_removed for pack in book.packs.values()):
+        raise StaleIncarnation(book.namespace)  # an upgrade leaves the old row's incarnation as it was and makes a new row
     states = dict(sql.fetch("lock_receipts", ids=tuple(reading.receipt_id for reading in readings)))
     ours = [reading for reading in readings if states.get(reading.receipt_id) == ReceiptState.PENDING]
     admitted = admit(lock, [event for reading in ours for event in reading.events])

@@ -8,11 +8,11 @@ from projection.worker import POLL_SECONDS, Stop, never, resident
 
 
 def route_loop(*, budget_seconds: float | None = None, batch: int | None = None, stop: Stop = never) -> int:
-    """Route until the budget is over or `stop()`; woken by datagrams, else polling. Number of receipts routed."""
+    """Route until the budget is over or `stop()`; woken by datagrams, else polling. Number of receipts looked at."""
 
     def step() -> int:
         """One batch of each namespace, so that a busy tenant never keeps another one waiting."""
-        return sum(route_batch(name, batch).receipts for name in namespaces_with_pending())
+        return sum(route_batch(name, batch).seen for name in namespaces_with_pending())
 
     with Heartbeat("router"):
         return resident("route", step, lambda: POLL_SECONDS, budget_seconds, stop)

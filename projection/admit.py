@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from projection import activation, settle
 from projection.admission_rows import Fact, event_row, key_of
@@ -22,6 +23,9 @@ from projection.models import Event, WorkItem
 from projection.order import Place
 from projection.stored import stored_facts
 from projection.wake import notify_after_commit
+
+REMOVED: Final = "removed"
+"""State of a pack row that an upgrade replaced, or an operator removed."""
 
 
 class UnknownNamespace(LookupError):
@@ -39,6 +43,8 @@ class AdmissionLock:
     namespace: str
     next_ordinal: int
     now: datetime
+    removed: frozenset[int] = frozenset()
+    """Those of the locked packs that are replaced by an upgrade, or removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +71,8 @@ def lock_admission(namespace: str, incarnations: Mapping[int, str]) -> Admission
     packs = WorkItem.objects.lock_packs(incarnations)
     if {pack_id: incarnation for pack_id, incarnation, _, _ in packs} != dict(incarnations):
         raise StaleIncarnation(namespace)
-    return AdmissionLock(namespace, next_ordinal, packs[0][3])
+    removed = frozenset(pack_id for pack_id, _, state, _ in packs if state == REMOVED)
+    return AdmissionLock(namespace, next_ordinal, packs[0][3], removed)
 
 
 def admit(lock: AdmissionLock, events: Sequence[InboundEvent]) -> Admitted:

@@ -33,7 +33,7 @@ def cancel(work_id: str, *, actor: str, reason: str) -> Cancelled | Refused:
 
 
 def _cancel(work_id: str) -> Cancelled | Refused:
-    found = WorkItem.objects.filter(work_id=work_id).values_list("id", flat=True).first()
+    found = WorkItem.objects.filter(work_id=work_id).values_list("id", flat=True).first() if work_id.isascii() else None
     locked = WorkItem.objects.lock_work_items([found]) if found is not None else []
     if not locked or locked[0].work_id != work_id:
         return Refused(work_id, "not_found", f"there is no work item {work_id}")

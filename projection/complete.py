@@ -122,7 +122,9 @@ def hand_off(ended: Sequence[WorkRow]) -> tuple[int, int]:
     if successors:
         now = clock.now()
         blocking = {row.lane_key: (row.lane_position, row.id) for row in successors if row.lane_key and row.run_after <= now}
-    unblocked = lanes.unblock_next([row.id for row in ended if row.lane_key and row.is_live], blocking)
+    # What was itself blocked kept nobody waiting: those behind it wait for the row that is ahead of them all.
+    blockers = [row.id for row in ended if row.lane_key and row.is_live and row.state is not State.BLOCKED]
+    unblocked = lanes.unblock_next(blockers, blocking)
     if successors or unblocked:
         notify_after_commit("claim")
     return len(successors), unblocked

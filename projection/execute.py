@@ -14,15 +14,15 @@ from datetime import UTC, datetime, timedelta
 from time import monotonic
 from typing import Final
 
-from django.db import transaction
+from django.db import close_old_connections, transaction
 
 from projection import flows
 from projection.claim import Claimed, ClaimedBatch
-from projection.complete import Ended, Ending, end_attempts, log_ended
+from projection.complete import Ended, Ending, complete, end_attempts, log_ended
 from projection.facts import Input
 from projection.flows import DeadLetter, Flow, Generation, LeaseLost, RetryLater, Skip
 from projection.ranges import BrokenRange, read_inputs
-from projection.retry_policy import Again, after_failure, bounded_delay, error_text, storable
+from projection.retry_policy import Again, after_failure, bounded_delay, error_text, message_of, with_reason
 from projection.states import State
 from projection.units import is_conflict, is_connection_lost, run_unit
 
@@ -95,9 +95,10 @@ def _prepare_one_by_one(batch: ClaimedBatch, owner: str) -> tuple[list[Attempt],
 def run_plain(attempt: Attempt) -> Ending | None:
     """Run a plain flow to its end; None when `generation.commit()` has ended the item already. Never raises."""
     generation = attempt.generation(_commit_tail(attempt))
+    close_old_connections()  # the thread's own may have gone away while it was idle
     try:
         attempt.flow.run([generation] if attempt.flow.batch else generation)
-    except Exception as error:  # noqa: BLE001 - every exception of a flow is an outcome of its attempt
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - every exception of a flow is an outcome of its attempt
         if generation.completed:
             return None
         return failure(attempt, error)
@@ -117,15 +118,25 @@ def _commit_tail(attempt: Attempt) -> flows.CommitFactory:
     return tail
 
 
-def run_atomic(attempts: Sequence[Attempt], *, started: Callable[[Attempt], None] = lambda _: None) -> list[Ended]:
+def hand_back(attempt: Attempt) -> Ending:
+    """The end of an attempt that never started: back to `retry`, due at once, without using the budget (protocol 4)."""
+    return attempt.ending(State.RETRY, give_back=1)
+
+
+def run_atomic(
+    attempts: Sequence[Attempt], *, started: Callable[[Attempt], None] = lambda _: None, stop: Callable[[], bool] = lambda: False
+) -> list[Ended]:
     """Run atomic attempts of one flow, in as few transactions as they allow; each ends with its terminal state or not at all.
 
-    On a conflict code the flows of the transaction run again in the same attempt. An item whose lease was lost rolls everything of
-    its transaction back; the others run again without it. Raises the database's error when it is away.
+    Once `stop()` is true, what has not started is handed back. On a conflict code the flows of the transaction run again in the same
+    attempt. An item whose lease was lost rolls everything of its transaction back; the others run again without it. Raises the
+    database's error when it is away.
     """
     waiting = list(attempts)
     finished: list[Ended] = []
     while waiting:
+        if stop():
+            return [*finished, complete([hand_back(attempt) for attempt in waiting])]
         group = tuple(waiting)
         try:
             taken, ended = run_unit("execute", lambda group=group: _atomic_unit(group, started))  # type: ignore[misc]  # bound now
@@ -199,18 +210,18 @@ def failure(attempt: Attempt, error: BaseException, outcome: str = "") -> Ending
     """What becomes of an attempt that raised: a pure decision of the error, the route's policy, the attempt and the item's age."""
     item, policy = attempt.claimed.item, attempt.claimed.route.retry
     if isinstance(error, Skip):
-        return attempt.ending(State.SKIPPED, outcome="", error=storable(str(error)))
+        return attempt.ending(State.SKIPPED, outcome="", error=message_of(error))
     if isinstance(error, DeadLetter):
-        return attempt.ending(State.DEAD, outcome="dead", error=storable(str(error)))
-    text = storable(str(error)) if isinstance(error, RetryLater) else error_text(error)
+        return attempt.ending(State.DEAD, outcome="dead", error=message_of(error) or "dead-lettered by its flow")
+    text = message_of(error) if isinstance(error, RetryLater) else error_text(error)
     age = ((item.claimed_at or item.created) - item.created).total_seconds()
     if isinstance(error, RetryLater) and not error.count_attempt:
         if policy.give_up_after is not None and age >= policy.give_up_after:
-            return attempt.ending(State.DEAD, outcome="dead", error=f"{text} (given up after {age:.0f} s)")
+            return attempt.ending(State.DEAD, outcome="dead", error=with_reason(text, f"given up after {age:.0f} s"))
         delay = bounded_delay(policy, error.delay)
         return attempt.ending(State.RETRY, outcome="deferred", error=text, delay_ms=int(delay * 1000), give_back=1)
     after = after_failure(policy, item.attempts, age)
     if isinstance(after, Again):
         delay = bounded_delay(policy, error.delay) if isinstance(error, RetryLater) else after.delay
         return attempt.ending(State.RETRY, outcome=outcome or "retry", error=text, delay_ms=int(delay * 1000))
-    return attempt.ending(State.DEAD, outcome="dead", error=f"{text} ({after.reason})")
+    return attempt.ending(State.DEAD, outcome="dead", error=with_reason(text, after.reason))

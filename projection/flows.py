@@ -34,11 +34,14 @@ class DeadLetter(FlowOutcome):
 
 
 class RetryLater(FlowOutcome):
-    """Try again after `delay` seconds. `count_attempt=False` defers without using the budget, up to the route's GiveUpAfter."""
+    """Try again after `delay` seconds. `count_attempt=False` defers without using the budget, up to the route's GiveUpAfter.
+
+    Raises TypeError or ValueError for a delay that is no number.
+    """
 
     def __init__(self, delay: float, reason: str = "", *, count_attempt: bool = True) -> None:
+        self.delay = float(delay)  # here, so that what is no number fails in the flow that gave it
         super().__init__(reason or f"retry in {delay} s")
-        self.delay = delay
         self.count_attempt = count_attempt
 
 

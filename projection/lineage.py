@@ -72,7 +72,7 @@ def replay_lineage(items: Iterable[WorkItem]) -> set[int]:
         if not below and not above:
             break
         replays = fetch("read_replays", work_ids=tuple(below)) if below else []
-        ancestors = fetch("read_lineage", work_ids=tuple(above)) if above else []
+        ancestors = WorkItem.objects.read_lineage(above) if above else []
         below = {work_id for work_id, id in replays if id not in found}
         above = {of for _, id, of, *_ in ancestors if of and id not in found}
         found |= {id for _, id in replays} | {row[1] for row in ancestors}

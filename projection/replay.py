@@ -78,7 +78,8 @@ def replay_many(work_ids: Sequence[str], *, actor: str, reason: str, targets: Ma
 
     Replays are queued in the lane order of the dead items. Of two dead items of one source the later one is deferred.
     """
-    packs = {row[0]: row[1:] for row in fetch("read_work_packs", work_ids=tuple(set(work_ids)))} if work_ids else {}
+    known = tuple({work_id for work_id in work_ids if work_id.isascii()})  # no WorkId is anything else, and the column takes none
+    packs = {row[0]: row[1:] for row in fetch("read_work_packs", work_ids=known)} if known else {}
     by_namespace: dict[str, list[str]] = {}
     for work_id in dict.fromkeys(work_ids):
         if work_id in packs:

@@ -6,6 +6,7 @@ import hashlib
 import math
 import random
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -43,12 +44,18 @@ def delay_seconds(policy: RetryPolicy, attempt: int, *, chance: Callable[[], flo
     cap = LONGEST_SECONDS if policy.cap is None else min(policy.cap, LONGEST_SECONDS)
     if not (policy.base >= 0 and policy.factor >= 0 and cap >= 0):
         raise ValueError(f"retry policy has no computable delay: base {policy.base}, factor {policy.factor}, cap {policy.cap}")
-    try:
-        raw = policy.base * float(policy.factor) ** (max(attempt, 1) - 1)
-    except OverflowError:
-        raw = cap
-    bounded = min(cap, raw)
+    bounded = min(cap, _exponential(policy.base, float(policy.factor), max(attempt, 1) - 1))
     return max(FLOOR_SECONDS, min(cap, bounded * (1 + JITTER_SHARE * (2 * chance() - 1))))
+
+
+def _exponential(base: float, factor: float, exponent: int) -> float:
+    """base × factor^exponent, infinite where a float ends."""
+    if base == 0:
+        return 0.0  # before the power: 0 × infinity is no number
+    try:
+        return base * factor ** min(exponent, sys.maxsize)
+    except OverflowError:
+        return math.inf
 
 
 def after_failure(
@@ -74,23 +81,33 @@ def bounded_delay(policy: RetryPolicy, requested: float) -> float:
 
 
 def error_text(error: BaseException) -> str:
-    """Text of any exception, always storable: escaped, cut at 8 KiB with a mark, also when its own `__str__` raises."""
-    try:
-        message = str(error)
-    except Exception as broken:  # noqa: BLE001 - an exception's text is foreign code
-        message = f"(its text cannot be read: {type(broken).__name__})"
+    """Name and text of any exception, always storable: escaped, cut at 8 KiB with a mark, also when its own `__str__` raises."""
+    message = message_of(error)
     return storable(f"{type(error).__name__}: {message}" if message else type(error).__name__)
 
 
-def storable(text: str) -> str:
-    """Any text made fit for a column: lone surrogates and control characters escaped, at most 8 KiB of UTF-8."""
-    head = text[: ERROR_TEXT_BYTES + 1]
+def message_of(error: BaseException) -> str:
+    """The text of any exception alone, storable; never raises."""
+    try:
+        return storable(str(error))
+    except Exception as broken:  # noqa: BLE001 - an exception's text is foreign code
+        return f"(its text cannot be read: {type(broken).__name__})"
+
+
+def with_reason(text: str, reason: str) -> str:
+    """`text (reason)`, storable; where both are too long the text is cut, so that the reason is always seen."""
+    tail = f" ({reason})"
+    return storable(text, room=ERROR_TEXT_BYTES - len(tail.encode("utf-8", "backslashreplace"))) + tail
+
+
+def storable(text: str, *, room: int = ERROR_TEXT_BYTES) -> str:
+    """Any text made fit for a column: lone surrogates and control characters escaped, at most `room` bytes (8 KiB) of UTF-8."""
+    head = text[: room + 1]
     escaped = re.sub(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", lambda hit: f"\\x{ord(hit[0]):02x}", head)
     raw = escaped.encode("utf-8", "backslashreplace")
-    if len(raw) <= ERROR_TEXT_BYTES and len(head) == len(text):
+    if len(raw) <= room and len(head) == len(text):
         return raw.decode("utf-8")
-    room = ERROR_TEXT_BYTES - len(CUT_MARK.encode())
-    return raw[:room].decode("utf-8", "ignore") + CUT_MARK
+    return raw[: room - len(CUT_MARK.encode())].decode("utf-8", "ignore") + CUT_MARK
 
 
 def fingerprint(text: str) -> str:

@@ -13,8 +13,7 @@ from time import monotonic
 from typing import Final
 
 from projection.complete import Ending
-from projection.execute import Attempt, failure, run_plain
-from projection.states import State
+from projection.execute import Attempt, failure, hand_back, run_plain
 
 THREADS: Final = 8
 """Flows of one process that wait on the network at once; each may hold a database connection."""
@@ -41,14 +40,19 @@ class SideBySide:
     _running: dict[Future[Ending | None], tuple[Attempt, float]] = field(default_factory=dict)
 
     def run(self, attempts: Sequence[Attempt], flush: Callable[[Sequence[Ending]], object], stop: Callable[[], bool]) -> None:
-        """Run all attempts; `flush` writes their endings in batches. Once `stop()` is true, what has not started is handed back."""
+        """Run all attempts; `flush` writes their endings in batches.
+
+        Once `stop()` is true, or a flow ran into its time-out, what has not started is handed back: it must not wait for, or pile up
+        behind, threads that do not return.
+        """
+        stuck_before = self.stuck
         queues: dict[str, deque[Attempt]] = {}
         for attempt in attempts:
             queues.setdefault(destination_of(attempt), deque()).append(attempt)
         ended: list[Ending] = []
         last_flush = monotonic()
         while queues or self._running:
-            if stop():
+            if queues and (stop() or self.stuck > stuck_before):
                 ended += [hand_back(attempt) for queue in queues.values() for attempt in queue]
                 queues.clear()
             self._submit(queues)
@@ -103,8 +107,3 @@ class SideBySide:
 def destination_of(attempt: Attempt) -> str:
     """What the flow calls: its declared destination, else its route's connection, else the flow itself."""
     return attempt.flow.destination or attempt.claimed.route.connection or attempt.flow.name
-
-
-def hand_back(attempt: Attempt) -> Ending:
-    """The end of an attempt that never started: back to `retry`, due at once, without using the budget (protocol 4)."""
-    return attempt.ending(State.RETRY, give_back=1)

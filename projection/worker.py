@@ -21,7 +21,7 @@ from projection.heartbeat import Heartbeat, forget_silent_workers
 from projection.logs import log_event
 from projection.rescue import rescue
 from projection.retry_policy import error_text
-from projection.side_by_side import SideBySide, hand_back
+from projection.side_by_side import SideBySide
 from projection.wake import Listener
 
 POLL_SECONDS: Final = 1.0
@@ -88,10 +88,7 @@ class ClaimWorker:
             if attempt.flow.atomic:
                 atomic.setdefault(attempt.flow.name, []).append(attempt)
         for group in atomic.values():
-            if self._stop():
-                self._complete([hand_back(attempt) for attempt in group])
-            else:
-                run_atomic(group, started=self._started)
+            run_atomic(group, started=self._started, stop=self._stop)
 
     def _complete(self, endings: Sequence[Ending]) -> None:
         if endings:

@@ -26,12 +26,13 @@ WHERE c.State = %(state)s AND c.QueueClass = %(queue_class)s AND c.RunAfter <= U
 ORDER BY c.RunAfter, c.Id LIMIT %(limit)s
 
 -- name: claim_work_items
--- Compare-and-swap: takes exactly the rows that still are as they were read (state, selected event). Fewer rows than asked: others
--- were faster. 1062 on LaneHolderKey: a lane got a holder meanwhile, nothing was taken.
+-- Compare-and-swap: takes exactly the rows that still are as they were read (state, selected event), unless an operator held their lane
+-- meanwhile. Fewer rows than asked: others were faster. 1062 on LaneHolderKey: a lane got a holder meanwhile, nothing was taken.
 UPDATE `_System_ConnectorWorkItem`
 SET State = 'processing', LeaseOwner = %(owner)s, LeaseToken = %(token)s, Attempts = Attempts + 1, ClaimedAt = UTC_TIMESTAMP(6),
     LeaseExpiresAt = UTC_TIMESTAMP(6) + INTERVAL %(lease_seconds)s SECOND, LaneHolderKey = LaneKey
 WHERE Id IN %(ids)s AND (Id, EventId, State) IN %(seen)s AND State IN ('pending', 'retry') AND RunAfter <= UTC_TIMESTAMP(6)
+  AND NOT EXISTS (SELECT 1 FROM `_System_ConnectorLaneHold` x WHERE x.LaneKey = `_System_ConnectorWorkItem`.LaneKey)
 
 -- name: read_claimed
 -- What the token took, with the selected event. 0 rows: nothing.
@@ -46,6 +47,7 @@ UPDATE `_System_ConnectorEvent` SET ExecutorOwner = 'work_item', Status = 'skipp
 WHERE Id IN %(event_ids)s AND ExecutorOwner = 'event' AND (LeaseToken IS NULL OR LeaseExpiresAt <= UTC_TIMESTAMP(6))
 
 -- name: read_event_owners
+-- Who owns the facts after the fence, in the same transaction. `event`: a fresh legacy lease stays with the old binary.
 SELECT Id, ExecutorOwner FROM `_System_ConnectorEvent` WHERE Id IN %(event_ids)s
 
 -- name: extend_leases

@@ -21,6 +21,7 @@ WHERE ({ranges}) AND ReplayOfEventId IS NULL ORDER BY ProjectionKey, EnqueueOrdi
 SELECT WorkId, Id, ReplayOfWorkId, ProjectionKey, EventId, LaneOrdinal FROM `_System_ConnectorWorkItem` WHERE WorkId IN %(work_ids)s
 
 -- name: read_events
+-- Events by id, replay events included. No lock. Missing rows: not retained.
 SELECT {event_columns} FROM `_System_ConnectorEvent` WHERE Id IN %(ids)s
 
 -- name: read_mixed_keys

@@ -4,6 +4,7 @@ SELECT w.WorkId, w.Namespace, p.Id, p.Incarnation
 FROM `_System_ConnectorWorkItem` w JOIN `_System_ConnectorPack` p ON p.Id = w.PackId WHERE w.WorkId IN %(work_ids)s
 
 -- name: read_work_ids
+-- Ids of work items by WorkId. No lock. Missing rows: not retained.
 SELECT WorkId, Id FROM `_System_ConnectorWorkItem` WHERE WorkId IN %(work_ids)s
 
 -- name: read_next_replays

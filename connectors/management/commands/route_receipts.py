@@ -33,6 +33,7 @@ class Command(HeadraceCommand):
             with stop_on_signals() as stop:
                 report = RouteReport(receipts=route_loop(batch=options["batch"], stop=stop))
         answer = asdict(report)
-        answer.pop("stages")
+        for internal in ("stages", "seen"):
+            answer.pop(internal)
         self.emit(answer, [f"{value} {name.replace('_', ' ')}" for name, value in answer.items() if value or name == "receipts"])
         return DONE

@@ -1,0 +1,22 @@
+"""Quarantine: receipts whose admission failed too often wait for an operator, who has them routed again. One compare-and-swap."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from projection.logs import log_event
+from projection.sending import Sender
+from projection.units import run_unit
+from projection.wake import notify
+
+_sql: Final = Sender(Path(__file__).parent / "sql")
+
+
+def reroute(receipt_id: int, *, actor: str, reason: str) -> bool:
+    """Give a quarantined receipt back to the router with a fresh budget; False when it is not in quarantine (any more)."""
+    moved = run_unit("reroute", lambda: _sql.execute("release_quarantined", id=receipt_id)) == 1
+    if moved:
+        log_event("reroute", receipt_id=receipt_id, actor=actor, reason=reason)
+        notify("route")
+    return moved
