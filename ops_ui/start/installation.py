@@ -9,6 +9,7 @@ Whatever the environment leaves open is made once under the state folder (`.loca
 from __future__ import annotations
 
 import base64
+import ipaddress
 import os
 import pwd
 import secrets
@@ -59,6 +60,8 @@ def open_installation(environ: Mapping[str, str], *, durable: bool = True) -> In
         own["HEADRACE_DATABASE_URL"] = (
             f"mysql://{quote(private.user)}@localhost/{DATABASE_NAME}?socket={quote(str(private.socket))}"
         )
+        if not environment.is_set("FORWARD_ALLOWED_NETWORKS", environ):
+            own["HEADRACE_FORWARD_ALLOWED_NETWORKS"] = _own_network(values["BIND"])
     _keep_keys(state_dir / "secrets", environ, own, private)
     return Installation(state_dir, values["BIND"], values["PUBLIC_URL"], own, private)
 
@@ -74,6 +77,15 @@ def own_folder(path: Path) -> None:
             f"The state folder {path} cannot be written to ({error.strerror}); "
             "give this user the right to, or set HEADRACE_STATE_DIR to another folder."
         ) from None
+
+
+def _own_network(bind: Bind) -> str:
+    """The loopback address that a quick start listens on: the demo forwards to a receiver of Headrace's own. Empty for any other."""
+    try:
+        address = ipaddress.ip_address("127.0.0.1" if bind.host == "localhost" else bind.host)
+    except ValueError:
+        return ""
+    return str(ipaddress.ip_network(address)) if address.is_loopback else ""
 
 
 def _os_user() -> str:
