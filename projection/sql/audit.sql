@@ -255,15 +255,17 @@ WHERE w.Id > %(after)s AND w.Id <= %(last)s AND w.State IN ('processing', 'retry
 ORDER BY w.Id LIMIT %(limit)s
 
 -- name: audit_lane_stranded
--- A live blocked item needs an unblocked live one that is ahead of it or holds the lane: that one's end unblocks it. Index: ix_work_lane.
+-- A live blocked item needs a pending one ahead of it, or a holder of its lane: that one's end unblocks it. One look-up each, however
+-- deep the lane. Indexes: LaneHolderKey, ix_work_lane.
 SELECT COUNT(*) OVER (), b.WorkId, COALESCE(b.LaneKey, 'none')
 FROM `_System_ConnectorWorkItem` b
 WHERE b.Id > %(after)s AND b.Id <= %(last)s AND b.State = 'blocked'
   AND (b.ProjectionKey IS NULL OR b.ProjectionActiveKey IS NOT NULL)
+  AND NOT EXISTS (SELECT 1 FROM `_System_ConnectorWorkItem` h WHERE h.LaneHolderKey = b.LaneKey)
   AND NOT EXISTS (
     SELECT 1 FROM `_System_ConnectorWorkItem` a
-    WHERE a.LaneKey = b.LaneKey AND a.State IN ('pending', 'processing', 'retry')
-      AND (a.LaneHolderKey IS NOT NULL OR a.LanePosition < b.LanePosition OR (a.LanePosition = b.LanePosition AND a.Id < b.Id)))
+    WHERE a.LaneKey = b.LaneKey AND a.State = 'pending'
+      AND (a.LanePosition < b.LanePosition OR (a.LanePosition = b.LanePosition AND a.Id < b.Id)))
 ORDER BY b.Id LIMIT %(limit)s
 
 -- name: audit_lane_first_due
