@@ -26,4 +26,4 @@ def child_exit(server: Any, worker: Any) -> None:
     """Take a dead worker's live gauges out of `/metrics`."""
     del server
     if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
-        multiprocess.mark_process_dead(worker.pid)
+        multiprocess.mark_process_dead(worker.pid)  # type: ignore[no-untyped-call]  # it has no annotations
