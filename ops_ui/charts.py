@@ -10,7 +10,6 @@ from typing import Final
 BAR_STEP: Final = 6
 BAR_WIDTH: Final = 4.5
 BAR_HEIGHT: Final = 56
-TIMELINE_WIDTH: Final = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +44,13 @@ def bars(values: Sequence[int]) -> Bars:
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    x: float
+    percent: float
     selected: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """Dots of a generation's inputs from its first to its last event."""
+    """Dots of a generation's inputs, each at a percentage of the way from its first to its last event."""
 
     dots: tuple[Dot, ...]
     first: datetime
@@ -65,7 +64,7 @@ def timeline(moments: Sequence[tuple[datetime, bool]]) -> Timeline | None:
     first, last = min(at for at, _ in moments), max(at for at, _ in moments)
     length = (last - first).total_seconds()
     dots = tuple(
-        Dot(round(TIMELINE_WIDTH * ((at - first).total_seconds() / length if length else 0.5), 1), selected)
+        Dot(round(100 * ((at - first).total_seconds() / length if length else 0.5), 2), selected)
         for at, selected in moments
     )
     return Timeline(dots, first, last)

@@ -69,7 +69,7 @@ class ReceiptFilter(ListFilter):
     windowed = frozenset({"pack"})
     state = django_filters.ChoiceFilter(choices=[(s.value, s.value) for s in ReceiptState], empty_label="any")
     delivery = _exact("Delivery id", "idempotency_key")
-    pack = django_filters.ChoiceFilter(choices=pack_choices, method="by_pack", empty_label="any")
+    pack = django_filters.ChoiceFilter(label="Pack", choices=pack_choices, method="by_pack", empty_label="any")
 
     class Meta:
         model = Receipt
@@ -86,6 +86,7 @@ class EventFilter(ListFilter):
     delivery = _exact("Delivery id", "delivery_id")
     kind = _exact("Event kind", "event_kind")
     route = django_filters.ChoiceFilter(
+        label="Route",
         choices=lambda: [(UNROUTED, "(unrouted)"), *route_choices()], method="by_event_route", empty_label="any"
     )
 
@@ -99,10 +100,12 @@ class EventFilter(ListFilter):
 
 class GenerationFilter(ListFilter):
     windowed = frozenset({"route"})
-    state = django_filters.ChoiceFilter(choices=[(s.value, s.value) for s in State], method="by_state", empty_label="any")
+    state = django_filters.ChoiceFilter(
+        label="State", choices=[(s.value, s.value) for s in State], method="by_state", empty_label="any"
+    )
     source = _exact("Source lane", "source_lane")
     work = _key("Work id", "work_id")
-    route = django_filters.ChoiceFilter(choices=route_choices, method="by_route", empty_label="any")
+    route = django_filters.ChoiceFilter(label="Route", choices=route_choices, method="by_route", empty_label="any")
 
     class Meta:
         model = WorkItem
@@ -121,7 +124,7 @@ class DeadLetterFilter(ListFilter):
     """Over dead work items only: newest death first (ix_work_terminal)."""
 
     windowed = frozenset({"route", "fingerprint", "show"})
-    route = django_filters.ChoiceFilter(choices=route_choices, method="by_route", empty_label="any")
+    route = django_filters.ChoiceFilter(label="Route", choices=route_choices, method="by_route", empty_label="any")
     source = _exact("Source lane", "source_lane")
     fingerprint = _key("Error fingerprint", "error_fingerprint")
     show = django_filters.ChoiceFilter(

@@ -20,7 +20,7 @@ class ConsoleTable(tables.Table):
     """Shared look. `names` are labels that rows refer to by id: routes or packs."""
 
     def __init__(self, rows: list[Any], *, names: Mapping[int, str] | None = None) -> None:
-        super().__init__(rows, orderable=False, empty_text="", template_name="console/table.html")
+        super().__init__(rows, orderable=False, default=NONE, template_name="console/table.html")
         self.names = names or {}
 
     def label(self, row_id: int | None) -> SafeString:

@@ -12,6 +12,7 @@ from django.test import Client
 from connectors import models
 from projection import activation, flows
 from projection.clock import now
+from projection.facts import RouteFacts
 from projection.models import LaneHold, Worker, WorkItem
 from projection.states import State
 from tests import factories, rows
@@ -151,7 +152,7 @@ def build(text: str = "contact.changed", *, masks: tuple[str, ...] = ()) -> Worl
     )
 
 
-def _dead(facts: rows.RouteFacts, receipt_id: int, payload: str, text: str) -> WorkItem:
+def _dead(facts: RouteFacts, receipt_id: int, payload: str, text: str) -> WorkItem:
     """A generation of three inputs that died in its second attempt."""
     for _ in range(2):
         rows.event_row(facts, source_id=text)
@@ -164,7 +165,7 @@ def _dead(facts: rows.RouteFacts, receipt_id: int, payload: str, text: str) -> W
     return item
 
 
-def _waiting(facts: rows.RouteFacts, text: str) -> WorkItem:
+def _waiting(facts: RouteFacts, text: str) -> WorkItem:
     """An active generation with its queued successor, and one item of each other state on sources of their own."""
     source = f"waiting {text}"
     active = rows.work_row(rows.event_row(facts, source_id=source), State.RETRY, last_error=text)
@@ -198,8 +199,8 @@ def user(group: str | None = "operator", *, name: str | None = None, is_staff: b
     return made
 
 
-def client(group: str | None = "operator", **options: bool) -> Client:
+def client(group: str | None = "operator", *, enforce_csrf_checks: bool = False) -> Client:
     """A browser of that person, logged in."""
-    made = Client(**options)
+    made = Client(enforce_csrf_checks=enforce_csrf_checks)
     made.force_login(user(group))
     return made

@@ -11,6 +11,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
 
+from connectors import secrets
 from connectors.models import AuditEntry, Connection, Endpoint, Pack, Route
 from ops_ui import counts, rooms
 from ops_ui.pages import Listing, page, show, show_list
@@ -27,11 +28,11 @@ GONE_SHOWN = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class EndpointRow:
-    """An endpoint without its secrets: only whether it has any."""
+    """An endpoint without its secrets: only how many are live, in words."""
 
     endpoint: Endpoint
     url: str
-    has_secret: bool
+    secrets: str
     keeps_unverified: bool
 
 
@@ -53,7 +54,15 @@ def _endpoint_row(endpoint: Endpoint, now: datetime) -> EndpointRow:
     base = endpoint.public_url or settings.HEADRACE_PUBLIC_URL
     kept = endpoint.unverified_policy == "keep" and endpoint.unverified_until is not None and endpoint.unverified_until > now
     url = f"{base.rstrip('/')}/ingress/{endpoint.namespace}/{endpoint.slug}"
-    return EndpointRow(endpoint, url, bool(endpoint.secrets), kept)
+    return EndpointRow(endpoint, url, _live_secrets(endpoint, now), kept)
+
+
+def _live_secrets(endpoint: Endpoint, now: datetime) -> str:
+    try:
+        live = len(secrets.live(endpoint.secrets, now))
+    except (secrets.SecretsUnreadable, secrets.NoEncryptionKey):
+        return "unreadable: no key of HEADRACE_ENCRYPTION_KEYS opens it"
+    return f"{live} live" if live else "none"
 
 
 @page(rooms.ROUTES)

@@ -144,7 +144,7 @@ def _alerts(receipts: dict[str, Count], work: dict[str, Count], alive: dict[str,
         (
             bool(receipts[ReceiptState.QUARANTINED]),
             Alert(
-                f"{receipts[ReceiptState.QUARANTINED]} receipts could not be admitted and are quarantined.",
+                f"Receipts in quarantine, because they could not be admitted: {receipts[ReceiptState.QUARANTINED]}.",
                 f"{reverse('admin:receipts')}?state=quarantined",
             ),
         ),

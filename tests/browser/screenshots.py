@@ -20,7 +20,7 @@ def test_take_pictures(visit: Visit) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     world = show_case()
     for scheme in ("light", "dark"):
-        visit.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]  # one of the two words
+        visit.page.emulate_media(color_scheme=scheme)
         for size, (width, height) in SIZES.items():
             visit.page.set_viewport_size({"width": width, "height": height})
             for name, path in world.paths.items():

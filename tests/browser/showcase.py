@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from connectors import models
-from projection import activation
+from projection import activation, identity
 from projection.clock import now
 from projection.facts import RouteFacts
 from projection.models import Event, LaneHold, WorkFailure, WorkItem
@@ -85,7 +85,7 @@ class Hour:
         return rows.work_row(event, state, created_date=event.created_date, terminal_at=ended, claimed_at=ended)
 
     def dead(self, facts: RouteFacts, source: str, minutes_ago: float, error: str) -> WorkItem:
-        fingerprint = rows.identity.sha256_text(error)
+        fingerprint = identity.sha256_text(error)
         item = self.done(facts, source, minutes_ago, State.DEAD, inputs=self.random.choice([1, 3, 5]))
         WorkItem.objects.filter(id=item.id).update(last_error=error, error_fingerprint=fingerprint, attempts=4, max_attempts=4)
         for attempt in range(1, 5):
@@ -109,7 +109,7 @@ class Hour:
 def _routes() -> tuple[RouteFacts, RouteFacts, RouteFacts]:
     hubspot, github, generic = (factories.install(name) for name in ("hubspot", "github", "generic"))
     factories.endpoint(hubspot, "crm")
-    factories.endpoint(github, "org")
+    factories.endpoint(github, "org", ("one", "two"))
     factories.endpoint(generic, "shop", ())
     return (
         factories.route(
@@ -149,9 +149,9 @@ def show_case() -> World:
     for kind, host in (("router", "app-1"), ("worker", "app-1"), ("worker", "app-2")):
         console_world.worker(kind, host=host)
     for actor, action, target, reason, ago in (
-        ("ada", "work.replay", dead.work_id, "billing accepts EUR again", 3),
-        ("ada", "lane.hold", "contact:60441", "duplicate account under review", 9),
         ("cli:deploy", "config.apply", "default", "release 41", 55),
+        ("ada", "lane.hold", "contact:60441", "duplicate account under review", 9),
+        ("ada", "work.replay", dead.work_id, "billing accepts EUR again", 3),
     ):
         models.AuditEntry.objects.create(at=hour.at(ago), actor=actor, action=action, target=target, reason=reason)
     event = Event.objects.get(id=dead.event_id)
@@ -241,7 +241,7 @@ def _record(hour: Hour) -> models.Record:
         }
         made.append(
             models.Record.objects.create(
-                record_key=rows.identity.digest("record", source),
+                record_key=identity.digest("record", source),
                 namespace="default",
                 pack_name="hubspot",
                 event_kind="contact.changed",

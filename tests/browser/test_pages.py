@@ -6,7 +6,7 @@ from typing import Literal
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import BrowserContext
+from playwright.sync_api import BrowserContext, Dialog
 
 from tests import console_world
 from tests.browser.conftest import Visit, log_in
@@ -53,7 +53,12 @@ def test_every_page_fits_a_phone(visit: Visit) -> None:
 def test_hostile_text_runs_nowhere(visit: Visit) -> None:
     world = console_world.build(HOSTILE)
     dialogs: list[str] = []
-    visit.page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
+
+    def dismiss(dialog: Dialog) -> None:
+        dialogs.append(dialog.message)
+        dialog.dismiss()
+
+    visit.page.on("dialog", dismiss)
     for path in world.paths.values():
         visit.open(path)
     assert dialogs == []
