@@ -17,6 +17,8 @@ class Command(HeadraceCommand):
         answer = {"ok": report.ok, "checked": report.checked, "violations": [asdict(found) for found in report.violations]}
         lines = [f"{found.invariant}  {found.id or '-'}  {found.detail}" for found in report.violations]
         if report.ok:
-            lines = [f"ok: {len(report.checked)} invariants hold on {max(report.checked.values())} rows and fewer"]
+            rows = report.checked
+            counts = f"{rows['receipt_body']} receipts, {rows['payload_hash']} events and {rows['lease']} work items"
+            lines = [f"ok: {len(rows)} invariants hold on {counts}"]
         self.emit(answer, lines)
         return DONE if report.ok else FINDINGS
