@@ -114,6 +114,9 @@ class _Reader:
         lane = inbound.lane if inbound.lane and inbound.lane.strip() else ""
         if route is not None and route.source_id_case == "fold":
             source_id, lane = source_id.casefold(), lane.casefold()
+        target = target_lane(route, source_type, source_id, inbound.kind, lane) if route else ""
+        if route is not None and route.is_projection and lane and target:
+            raise UnfitItem(f"route {route.key!r} projects the source's lane and names a target lane too; remove its target_lane")
         delivery_id = self._delivery_id(item, inbound, part)
         namespace, pack_name = self.book.namespace, self.pack_facts.name
         keys = () if route else self.book.route_keys.get(pack_name, ())
@@ -129,7 +132,7 @@ class _Reader:
             source_type=source_type,
             source_id=_fit("source id", source_id, SOURCE_ID_LENGTH),
             source_lane=_fit("source lane", lane, LANE_LENGTH, may_be_empty=True),
-            target_lane=target_lane(route, source_type, source_id, inbound.kind, lane) if route else "",
+            target_lane=target,
             delivery_id=delivery_id,
             delivery_key=delivery_key(namespace, pack_name, delivery_id, route.key if route else ""),
             provider_time=inbound.time,

@@ -12,6 +12,8 @@ import pytest
 from django.db import connection
 from django.test.utils import setup_databases, teardown_databases
 
+from connectors.ingress_audit import audit_everything
+
 KEPT_TABLES = {"django_migrations", "django_content_type", "auth_permission", "auth_group", "auth_group_permissions"}
 
 
@@ -49,6 +51,14 @@ def django_db_setup(
     if not django_db_keepdb:
         with django_db_blocker.unblock():  # type: ignore[attr-defined]
             teardown_databases(made, verbosity=0)
+
+
+@pytest.fixture
+def sound_database(database: None) -> Iterator[None]:
+    """As `database`; what the test leaves behind breaks no invariant of the protocol."""
+    yield
+    report = audit_everything()
+    assert report.ok, report.violations
 
 
 @pytest.fixture

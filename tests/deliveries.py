@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from connectors import endpoints_cache, installed_packs, models, router
+from connectors import endpoints_cache, installations, installed_packs, models, router
 from connectors.delivery import Headers, IngressRequest, Outcome
 from connectors.receive import receive
 from connectors.router import RouteReport
@@ -38,14 +38,25 @@ class Ingress:
 
     def route(self, key: str = "contact", **options: Any) -> RouteFacts:
         """Publish a route; default: a projection without settling to the flow `test.record`."""
-        return factories.route(self.pack, key, **{"mode": "projection", "flow": "test.record", "kind": "contact.changed", **options})
+        return factories.route(
+            self.pack, key, **{"mode": "projection", "flow": "test.record", "kind": "contact.changed", **options}
+        )
 
     def send(self, *events: dict[str, Any]) -> Outcome:
         """One delivery with these events, stored as HTTP would."""
+        return self.send_body(json.dumps({"events": events}).encode())
+
+    def send_body(self, body: bytes) -> Outcome:
+        """One delivery with exactly these bytes."""
         facts = endpoints_cache.load((self.pack.namespace, self.slug))
         assert facts is not None
-        body = json.dumps({"events": events}).encode()
-        return receive(facts, IngressRequest("POST", "https://hooks.example.com/", Headers({"content-type": "application/json"}), body))
+        return receive(
+            facts, IngressRequest("POST", "https://hooks.example.com/", Headers({"content-type": "application/json"}), body)
+        )
+
+    def upgrade(self) -> Ingress:
+        """The pack upgraded in place, its routes republished for the new incarnation."""
+        return Ingress(installations.upgrade(self.pack.namespace, self.pack.name, actor="test").pack, self.slug)
 
     def admit(self, *events: dict[str, Any]) -> RouteReport:
         """Send and route."""
@@ -68,7 +79,9 @@ def forget_caches() -> None:
     activation.forget()
 
 
-def change(contact: str | int = 1, *, id: str | None = None, lane: str | None = "", kind: str = "changed", **more: Any) -> dict[str, Any]:
+def change(
+    contact: str | int = 1, *, id: str | None = None, lane: str | None = "", kind: str = "changed", **more: Any
+) -> dict[str, Any]:
     """One event about a contact. `lane` empty: `contact:<id>`; None: the item names no lane."""
     number = next(_numbers)
     return {
