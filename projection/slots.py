@@ -10,7 +10,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from django.db import connection
+from django.db import DatabaseError, InterfaceError, connection
 
 
 def _lock_name(kind: str, slot: int) -> str:
@@ -19,16 +19,47 @@ def _lock_name(kind: str, slot: int) -> str:
     return f"headrace:{hashlib.sha256(place.encode()).hexdigest()[:24]}:{kind}:{slot}"
 
 
-@contextmanager
-def slot(kind: str, number: int) -> Iterator[bool]:
-    """Hold a slot; False when another process has it. Never waits. Two statements."""
-    name = _lock_name(kind, number)
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT GET_LOCK(%s, 0)", [name])
-        held = cursor.fetchone()[0] == 1
-    try:
-        yield held
-    finally:
-        if held and connection.connection is not None:
+class Slot:
+    """One slot, as seen by the loop that wants it."""
+
+    def __init__(self, kind: str, number: int) -> None:
+        self._name = _lock_name(kind, number)
+        self._session: object = None
+
+    def take(self) -> bool:
+        """Whether the slot is ours now. Never waits. One statement."""
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT GET_LOCK(%s, 0)", [self._name])
+            held = bool(cursor.fetchone()[0] == 1)
+        self._session = connection.connection if held else None
+        return held
+
+    def keep(self) -> bool:
+        """Whether the slot is still ours: a lost connection frees it, so it is taken again, unless another loop was faster.
+
+        No statement while the connection is the one that holds it. True while the database is away: nobody can tell.
+        """
+        if connection.connection is None or connection.connection is self._session:
+            return True
+        try:
+            return self.take()
+        except (DatabaseError, InterfaceError):
+            return True
+
+    def leave(self) -> None:
+        """Free the slot, if this connection holds it."""
+        if self._session is not None and connection.connection is self._session:
             with connection.cursor() as cursor:
-                cursor.execute("SELECT RELEASE_LOCK(%s)", [name])
+                cursor.execute("SELECT RELEASE_LOCK(%s)", [self._name])
+        self._session = None
+
+
+@contextmanager
+def slot(kind: str, number: int) -> Iterator[Slot | None]:
+    """Hold a slot; None when another process has it. Never waits. Two statements."""
+    wanted = Slot(kind, number)
+    held = wanted.take()
+    try:
+        yield wanted if held else None
+    finally:
+        wanted.leave()

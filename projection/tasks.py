@@ -23,19 +23,16 @@ def resident_task(kind: str, number: int, loop: Callable[..., int], path: str) -
 
     stop = StopFlag()
     with slot(kind, number) as held:
-        if not held:
+        if held is None:
             return 0
-        done = loop(budget_seconds=settings.RESIDENT_BUDGET_SECONDS, stop=stop)
+        done = loop(budget_seconds=settings.RESIDENT_BUDGET_SECONDS, stop=lambda: stop() or not held.keep())
     if not stop():
         async_task(path, number, task_name=f"{kind}-{number}")
     return done
 
 
-def ensure_schedules(plan: dict[str, tuple[str, int]]) -> list[tuple[str, int]]:
-    """One schedule row for each resident loop, made once: name → (task path, slot). They restart a loop that ended badly.
-
-    Returns the (path, slot) of all, for the start that does not wait for the first tick.
-    """
+def ensure_schedules(plan: dict[str, tuple[str, int]]) -> None:
+    """One schedule row for each resident loop, made once: name → (task path, slot). They restart a loop that ended badly."""
     from django_q.models import Schedule
 
     with slot("schedules", 0) as held:
@@ -50,4 +47,3 @@ def ensure_schedules(plan: dict[str, tuple[str, int]]) -> list[tuple[str, int]]:
             rows = Schedule.objects.filter(name=name)
             if not rows.update(**wanted):
                 Schedule.objects.create(name=name, **wanted)
-    return list(plan.values())

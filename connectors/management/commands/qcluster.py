@@ -4,22 +4,36 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db import connections
+from django.db import DatabaseError, connections
 from django_q.cluster import Cluster
 from django_q.management.commands.qcluster import Command as ClusterCommand
 from django_q.tasks import async_task
 
 from connectors.tasks import SCHEDULES
 from projection import stopping
+from projection.logs import log_event
+from projection.retry_policy import error_text
 from projection.tasks import ensure_schedules
 
 
+def start_loops() -> None:
+    """Start every resident loop at once, instead of at the schedule's next minute; one whose slot is taken returns by itself."""
+    for path, number in SCHEDULES.values():
+        async_task(path, number, task_name=f"{path}-{number}")
+
+
 class StoppingCluster(Cluster):  # type: ignore[misc]  # django-q2 has no types
-    """A cluster that raises the loops' stop flag before it waits for them."""
+    """A cluster that raises the loops' stop flag before it waits for them, then leaves their slots to any other cluster."""
 
     def stop(self) -> bool:
         stopping.stop_all()
-        return bool(super().stop())
+        stopped = bool(super().stop())
+        if stopped:
+            try:
+                start_loops()
+            except DatabaseError as error:
+                log_event("stop", level="warning", error=error_text(error), reason="the loops were not handed over")
+        return stopped
 
 
 class Command(ClusterCommand):  # type: ignore[misc]  # django-q2 has no types
@@ -27,8 +41,8 @@ class Command(ClusterCommand):  # type: ignore[misc]  # django-q2 has no types
 
     def handle(self, *args: Any, **options: Any) -> None:  # noqa: ARG002  # Django's signature
         stopping.prepare()
-        for path, number in ensure_schedules(SCHEDULES):
-            async_task(path, number, task_name=f"{path}-{number}")
+        ensure_schedules(SCHEDULES)
+        start_loops()
         connections.close_all()  # the forks must not share this process's socket
         cluster = StoppingCluster()
         cluster.start()
