@@ -17,6 +17,7 @@ import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from datetime import datetime
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
@@ -29,7 +30,7 @@ from ops_ui.environment import Bind
 from ops_ui.start.database_server import connect
 from ops_ui.start.prepare import SCHEMA_ONLY
 from ops_ui.start.supervisor import listen
-from tests.running import CHECKOUT, start_environment, state_folder
+from tests.running import CHECKOUT, command_of, start_environment, state_folder
 
 PATIENCE_SECONDS = 45.0
 POLL_SECONDS = 0.05
@@ -76,9 +77,9 @@ class Process:
             os.killpg(self.pid, signal.SIGKILL)
         self._popen.wait(PATIENCE_SECONDS)
 
-    def group(self) -> list[str]:
-        """Command lines of the group's live members."""
-        return [words for pgid, state, words in _process_table() if pgid == self.pid and state != "Z"]
+    def group(self) -> dict[int, str]:
+        """The group's live members: process id → command line."""
+        return {pid: words for pid, pgid, state, words in _process_table() if pgid == self.pid and state != "Z"}
 
     def tail(self) -> str:
         return self.log.read_text(encoding="utf-8", errors="replace")[-LOG_TAIL_CHARACTERS:]
@@ -113,9 +114,10 @@ class Service:
 
     def start(self, **settings: str) -> tuple[Process, Process]:
         """Both, once the web server is ready and the loops of the cluster are registered."""
+        since = self.now()
         web, cluster = self.start_web(), self.start_cluster(**settings)
         self.until_serving()
-        self.until_loops_run()
+        self.until_loops_run(since)
         return web, cluster
 
     def manage(self, *arguments: str, expect: int = 0) -> Any:
@@ -148,7 +150,7 @@ class Service:
         for process in self.processes:
             process.kill()
         for process in self.processes:
-            print(f"==== {process.log.name}\n{process.tail()}")
+            sys.stdout.write(f"==== {process.log.name}\n{process.tail()}\n")
         if self._connection is not None:
             self._connection.close()
 
@@ -191,6 +193,11 @@ class Service:
         made.autocommit(True)
         return made
 
+    def now(self) -> datetime:
+        """The database's clock, naive UTC as stored."""
+        moment: datetime = self.fetch("SELECT UTC_TIMESTAMP(6)")[0][0]
+        return moment
+
     # ---- waiting
 
     def until(self, condition: Callable[[], object], what: str, seconds: float = PATIENCE_SECONDS) -> None:
@@ -204,12 +211,13 @@ class Service:
         """`/readyz` says 200: database, migrations and protocol are right."""
         self.until(lambda: self.request("GET", "/readyz")[0] == 200, "the web server is ready")
 
-    def until_loops_run(self, routers: int = 1, workers: int = 2) -> None:
-        """At least so many resident loops have said that they live, since the rows of dead ones were removed."""
-        sql = "SELECT COUNT(*) FROM `_System_ConnectorWorker` WHERE Kind = %s"
+    def until_loops_run(self, since: datetime, *, routers: int = 1, workers: int = 2) -> None:
+        """So many resident loops have started since then (by the database's clock)."""
+        sql = "SELECT COUNT(*) FROM `_System_ConnectorWorker` WHERE Kind = %s AND StartedAt >= %s"
         wanted = {"router": routers, "worker": workers}
         self.until(
-            lambda: all(self.fetch(sql, kind)[0][0] >= count for kind, count in wanted.items()), f"{wanted} loops are registered"
+            lambda: all(self.fetch(sql, kind, since)[0][0] >= count for kind, count in wanted.items()),
+            f"{wanted} loops have started",
         )
 
     def until_idle(self, seconds: float = PATIENCE_SECONDS) -> None:
@@ -275,11 +283,10 @@ def own_database(url: str) -> Iterator[str]:
         execute(f"DROP DATABASE `{own}`")
 
 
-def _process_table() -> Iterator[tuple[int, str, str]]:
-    """(process group, state, command line) of every process of this host."""
+def _process_table() -> Iterator[tuple[int, int, str, str]]:
+    """(id, process group, state, command line) of every process of this host."""
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with contextlib.suppress(OSError):
                 stat = (entry / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-                words = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
-                yield int(stat[2]), stat[0], words
+                yield int(entry.name), int(stat[2]), stat[0], command_of(int(entry.name))

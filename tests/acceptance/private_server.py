@@ -1,0 +1,49 @@
+"""A MariaDB of the test's own, run by the product's own start code, that can be killed and started again."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import quote
+
+from ops_ui.start.private_database import PrivateDatabase, Use
+from tests.running import state_folder, wait_until
+
+IS_INSTALLED = all(
+    shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin") for program in ("mariadbd", "mariadb-install-db")
+)
+
+LEAVE_SECONDS = 20.0
+
+
+class PrivateServer:
+    """A durable server; `url` names database `headrace` on it."""
+
+    def __init__(self, database: PrivateDatabase, use: Use) -> None:
+        self._database = database
+        self._use = use
+        self.url = f"mysql://{quote(database.user)}@localhost/headrace?socket={quote(str(database.socket))}"
+
+    def crash(self) -> None:
+        """SIGKILL, as a power cut would; returns once nothing runs any more."""
+        os.kill(int(self._database.pid_file.read_text(encoding="ascii")), signal.SIGKILL)
+        wait_until(lambda: not self._use.is_running(), "the killed database has ended")
+
+    def start(self) -> None:
+        """Returns once it answers again, after its recovery."""
+        self._use.ensure_running()
+
+
+@contextmanager
+def private_server() -> Iterator[PrivateServer]:
+    with state_folder() as folder:
+        database = PrivateDatabase(folder / "database", folder, pwd.getpwuid(os.geteuid()).pw_name)
+        with Use(database) as use:
+            try:
+                yield PrivateServer(database, use)
+            finally:
+                use.leave(LEAVE_SECONDS)
