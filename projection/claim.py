@@ -10,6 +10,7 @@ import re
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from django.db import IntegrityError
@@ -68,13 +69,19 @@ def claim(limit: int, *, owner: str, lease_seconds: int) -> ClaimedBatch:
         return ClaimedBatch(token, (), min(ahead) if ahead else None)
     taken = _swap_without_lost_lanes(ready, limit, owner, token, lease_seconds)
     items = [
-        Claimed(row, selected, RouteFacts.from_snapshot(snapshot))
+        Claimed(row, selected, _route(snapshot))
         for row, selected, snapshot in (WorkItem.objects.read_claimed(taken, token) if taken else ())
     ]
     items.sort(key=lambda claimed: (claimed.item.lane_position, claimed.item.id))
     if items:
         log_event("claim", count=len(items), worker=owner)
     return ClaimedBatch(token, items)
+
+
+@lru_cache(512)
+def _route(snapshot: str) -> RouteFacts:
+    """Route versions are few and immutable; their text is parsed once per process."""
+    return RouteFacts.from_snapshot(snapshot)
 
 
 def _swap_without_lost_lanes(

@@ -16,6 +16,7 @@ from projection.clock import from_db
 from projection.order import Place
 from projection.rows import EVENT_COLUMNS, FACT_COLUMNS, WORK_COLUMNS, EventRow, KnownEvent, LaneRow, WorkRow, prefixed
 from projection.sending import derived_rows, execute, fetch, insert_rows
+from projection.states import State
 
 if TYPE_CHECKING:
     from projection.models import Event, WorkItem  # noqa: F401 - the managers' type arguments
@@ -158,14 +159,9 @@ class WorkItemManager(models.Manager["WorkItem"]):
 
     def claim_work_items(self, seen: Sequence[tuple[int, int, str]], *, owner: str, token: str, lease_seconds: int) -> int:
         """`seen`: (id, event id, state) as they were read."""
-        return execute(
-            "claim_work_items",
-            ids=tuple(row[0] for row in seen),
-            seen=tuple(seen),
-            owner=owner,
-            token=token,
-            lease_seconds=lease_seconds,
-        )
+        rows = [(item, event, int(state == State.RETRY)) for item, event, state in seen]
+        text, values = derived_rows(("Id", "EventId", "Retrying"), rows)
+        return execute("claim_work_items", [*values, owner, token, lease_seconds], seen=text)
 
     def read_claimed(self, ids: Iterable[int], token: str) -> list[tuple[WorkRow, EventRow, str]]:
         """(item, selected event, route snapshot)."""

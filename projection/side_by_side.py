@@ -5,10 +5,10 @@ Joins no transaction. Endings come back in batches; a flow past its time-out is 
 
 from __future__ import annotations
 
+import threading
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
 from typing import Final
 
@@ -21,23 +21,31 @@ THREADS_A_DESTINATION: Final = 4
 TICK_SECONDS: Final = 0.2
 """How often time-outs and the stop flag are looked at while flows run."""
 FLUSH_SECONDS: Final = 0.25
-"""An ending waits at most this long for company before it is written."""
+"""An ending waits about this long for company before it is written."""
 
 
 class FlowTimeout(TimeoutError):
     """The flow ran longer than its time-out; its attempt counts as failed although its thread may still run."""
 
 
-@dataclass(slots=True)
 class SideBySide:
-    """The pool of one worker process, reused from batch to batch."""
+    """The pool of one worker process, reused from batch to batch.
 
-    started: Callable[[Attempt], None]
-    """Called when a flow starts, before it runs: its time-out counts from here."""
-    stuck: int = 0
-    """Threads given up to flows that did not return in time; a process with any of them should end when it can."""
-    _pool: ThreadPoolExecutor | None = None
-    _running: dict[Future[Ending | None], tuple[Attempt, float]] = field(default_factory=dict)
+    A runner takes attempts of one destination, one after another, until none is left: fast flows cost no hand-over between threads.
+    `started` is called when a flow starts, before it runs: its time-out counts from here. `stuck` counts threads given up to flows
+    that did not return in time; a process with any of them should end when it can.
+    """
+
+    def __init__(self, started: Callable[[Attempt], None]) -> None:
+        self.stuck = 0
+        self._started = started
+        self._pool: ThreadPoolExecutor | None = None
+        self._changed = threading.Condition()
+        self._queues: dict[str, deque[Attempt]] = {}
+        self._runners: Counter[str] = Counter()
+        self._running: dict[object, tuple[Attempt, float]] = {}
+        """Runner → what it runs, and since when (monotonic seconds)."""
+        self._ended: list[Ending] = []
 
     def run(self, attempts: Sequence[Attempt], flush: Callable[[Sequence[Ending]], object], stop: Callable[[], bool]) -> None:
         """Run all attempts; `flush` writes their endings in batches.
@@ -46,56 +54,74 @@ class SideBySide:
         behind, threads that do not return.
         """
         stuck_before = self.stuck
-        queues: dict[str, deque[Attempt]] = {}
         for attempt in attempts:
-            queues.setdefault(destination_of(attempt), deque()).append(attempt)
-        ended: list[Ending] = []
+            self._queues.setdefault(destination_of(attempt), deque()).append(attempt)
         last_flush = monotonic()
-        while queues or self._running:
-            if queues and (stop() or self.stuck > stuck_before):
-                ended += [hand_back(attempt) for queue in queues.values() for attempt in queue]
-                queues.clear()
-            self._submit(queues)
-            ended += self._collect()
-            if ended and (not (queues or self._running) or monotonic() - last_flush >= FLUSH_SECONDS):
+        busy = bool(attempts)
+        while busy:
+            self._start_runners()
+            with self._changed:
+                self._changed.wait_for(lambda: not self._busy(), timeout=TICK_SECONDS)
+                self._give_up_late_ones()
+                if stop() or self.stuck > stuck_before:
+                    self._ended += [hand_back(attempt) for queue in self._queues.values() for attempt in queue]
+                    self._queues.clear()
+                busy = self._busy()
+                ended: list[Ending] = []
+                if not busy or monotonic() - last_flush >= FLUSH_SECONDS:
+                    ended, self._ended = self._ended, []
+            if ended:
                 flush(ended)
-                ended, last_flush = [], monotonic()
-        if ended:
-            flush(ended)
+                last_flush = monotonic()
 
-    def _submit(self, queues: dict[str, deque[Attempt]]) -> None:
+    def _busy(self) -> bool:
+        return any(self._queues.values()) or bool(self._running)
+
+    def _start_runners(self) -> None:
         if self._pool is None:
             self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="flow")
-        busy = Counter(destination_of(attempt) for attempt, _ in self._running.values())
-        for destination in list(queues):
-            queue = queues[destination]
-            while queue and busy[destination] < THREADS_A_DESTINATION and len(self._running) < THREADS:
-                attempt = queue.popleft()
-                busy[destination] += 1
-                self.started(attempt)
-                self._running[self._pool.submit(run_plain, attempt)] = (attempt, monotonic())
+        with self._changed:
+            for destination, queue in self._queues.items():
+                while len(queue) > self._runners[destination] < THREADS_A_DESTINATION and self._runners.total() < THREADS:
+                    self._runners[destination] += 1
+                    self._pool.submit(self._run_destination, destination, object())
+
+    def _run_destination(self, destination: str, runner: object) -> None:
+        """Body of a runner. A runner that was given up finds itself forgotten, and its late result is dropped."""
+        attempt = self._next(destination, runner)
+        while attempt is not None:
+            ending = run_plain(attempt)
+            with self._changed:
+                if self._running.pop(runner, None) is None:
+                    return
+                if ending is not None:
+                    self._ended.append(ending)
+            attempt = self._next(destination, runner)
+
+    def _next(self, destination: str, runner: object) -> Attempt | None:
+        with self._changed:
+            queue = self._queues.get(destination)
             if not queue:
-                del queues[destination]
+                self._runners[destination] -= 1
+                self._changed.notify()
+                return None
+            attempt = queue.popleft()
+            self._running[runner] = (attempt, monotonic())
+        self._started(attempt)
+        return attempt
 
-    def _collect(self) -> list[Ending]:
-        done, _ = wait(self._running, timeout=TICK_SECONDS, return_when=FIRST_COMPLETED)
-        endings = [ending for future in done if (ending := future.result()) is not None]
-        for future in done:
-            del self._running[future]
-        return endings + self._give_up_late_ones()
-
-    def _give_up_late_ones(self) -> list[Ending]:
+    def _give_up_late_ones(self) -> None:
+        """Record attempts past their time-out; their threads are left behind with their pool. The lock is held."""
         now = monotonic()
-        late = {future: attempt for future, (attempt, since) in self._running.items() if now - since > attempt.flow.timeout}
-        for future in late:
-            del self._running[future]
+        late = [runner for runner, (attempt, since) in self._running.items() if now - since > attempt.flow.timeout]
+        for runner in late:
+            attempt, _ = self._running.pop(runner)
+            reason = f"the flow ran longer than its time-out of {attempt.flow.timeout:g} s"
+            self._ended.append(failure(attempt, FlowTimeout(reason), "timeout"))
+            self._runners[destination_of(attempt)] -= 1
         if late:
             self.stuck += len(late)
-            self._pool = None  # its threads are occupied; the next flows get fresh ones
-        return [
-            failure(attempt, FlowTimeout(f"the flow ran longer than its time-out of {attempt.flow.timeout:g} s"), "timeout")
-            for attempt in late.values()
-        ]
+            self._pool = None
 
     def close(self) -> None:
         """End the pool without waiting for stuck threads."""

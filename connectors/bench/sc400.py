@@ -26,6 +26,13 @@ from projection.worker import ClaimWorker
 NAMESPACE: Final = "bench"
 EVENTS_A_RECEIPT: Final = 100
 """HubSpot's largest array."""
+BASE: Final = {
+    "portalId": 62515,
+    "appId": 54321,
+    "changeSource": "CRM",
+    "attemptNumber": 0,
+    "occurredAt": 1_782_371_969_536,
+}
 
 
 @dataclass
@@ -64,7 +71,7 @@ class Workload:
 def run(workload: Workload, repeat: int, *, say: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
     """Run the workload `repeat` times and report medians (seconds), with each repetition under `runs`. Raises BenchFailed."""
     with own_database():
-        _configure()
+        configure()
         runs = []
         for number in range(repeat):
             runs.append(_repetition(workload))
@@ -75,7 +82,8 @@ def run(workload: Workload, repeat: int, *, say: Callable[[str], None] = lambda 
     return {"database": database, **medians, "runs": runs}
 
 
-def _configure() -> None:
+def configure() -> None:
+    """Install the pack, an endpoint and the two routes of the workloads."""
     from connectors.installations import install
 
     install(NAMESPACE, "hubspot", actor="bench")
@@ -87,25 +95,32 @@ def _configure() -> None:
         RouteDraft("contact", "hubspot", ("contact.*",), "contact.changed", flow="bench.noop", **projection),
         actor="bench",
     )
-    action: Any = {"mode": PER_EVENT, "queue_class": "interactive"}
-    publish(NAMESPACE, RouteDraft("action", "hubspot", ("deal.*",), "deal.action", flow="bench.noop", **action), actor="bench")
+    per_event: Any = {"mode": PER_EVENT, "queue_class": "interactive"}
+    publish(NAMESPACE, RouteDraft("action", "hubspot", ("deal.*",), "deal.action", flow="bench.noop", **per_event), actor="bench")
+
+
+def action(number: int) -> dict[str, Any]:
+    """A HubSpot event that becomes one per-event item in a lane of its own."""
+    return {
+        **BASE,
+        "eventId": 900_000_000 + number,
+        "subscriptionId": 2,
+        "subscriptionType": "deal.creation",
+        "objectId": number + 1,
+    }
 
 
 def _events(workload: Workload) -> list[dict[str, Any]]:
     """HubSpot events, the sources' changes interleaved, the actions spread among them."""
-    base = {"portalId": 62515, "appId": 54321, "changeSource": "CRM", "attemptNumber": 0, "occurredAt": 1_782_371_969_536}
     changes = [
-        {**base, "eventId": turn * 1_000_000 + source, "subscriptionId": 1, "subscriptionType": "contact.propertyChange",
+        {**BASE, "eventId": turn * 1_000_000 + source, "subscriptionId": 1, "subscriptionType": "contact.propertyChange",
          "objectId": 508_369_000_000 + source, "propertyName": f"property_{turn}", "propertyValue": f"value {turn} of {source}"}
         for turn in range(workload.events) for source in range(workload.sources)
     ]  # fmt: skip
-    actions = [
-        {**base, "eventId": 900_000_000 + number, "subscriptionId": 2, "subscriptionType": "deal.creation", "objectId": number + 1}
-        for number in range(workload.actions)
-    ]
+    actions = [action(number) for number in range(workload.actions)]
     step = max(1, len(changes) // max(1, len(actions)))
-    for number, action in enumerate(actions):
-        changes.insert(number * (step + 1), action)
+    for number, one in enumerate(actions):
+        changes.insert(number * (step + 1), one)
     return changes
 
 

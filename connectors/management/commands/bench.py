@@ -1,12 +1,13 @@
-"""Measured workloads: `bench sc400 [--sources 400 --events 10 --actions 400 --repeat 3]`."""
+"""Measured workloads: `bench sc400 [--sources 400 --events 10 --actions 400 --repeat 3]`, `bench drain [--items 10000 --repeat 3]`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from connectors.bench import sc400
+from connectors.bench import drain, sc400
 from connectors.bench.workbench import BenchFailed
 from projection.cli import DONE, HeadraceCommand
 
@@ -23,13 +24,24 @@ class Command(HeadraceCommand):
         workload.add_argument("--events", type=int, default=10, help="events of each source")
         workload.add_argument("--actions", type=int, default=400, help="per-event actions among them")
         workload.add_argument("--repeat", type=int, default=3)
+        drained = self.add_verb(verbs, "drain", self.drain, "per-event no-op items by one worker, beside a hand-written loop")
+        drained.add_argument("--items", type=int, default=10_000)
+        drained.add_argument("--repeat", type=int, default=3)
 
     def sc400(self, **options: Any) -> int:
         if min(options["sources"], options["events"], options["actions"] + 1, options["repeat"]) < 1:
             raise CommandError("--sources, --events and --repeat start at 1, --actions at 0")
         workload = sc400.Workload(options["sources"], options["events"], options["actions"])
+        return self._report(lambda: sc400.run(workload, options["repeat"], say=self.stderr.write))
+
+    def drain(self, **options: Any) -> int:
+        if min(options["items"], options["repeat"]) < 1:
+            raise CommandError("--items and --repeat start at 1")
+        return self._report(lambda: drain.run(options["items"], options["repeat"], say=self.stderr.write))
+
+    def _report(self, run: Callable[[], dict[str, Any]]) -> int:
         try:
-            answer = sc400.run(workload, options["repeat"], say=self.stderr.write)
+            answer = run()
         except BenchFailed as error:
             raise CommandError(f"the workload failed its check: {error}") from error
         self.emit(answer, [f"{name}: {value}" for name, value in answer.items() if name != "runs"])
