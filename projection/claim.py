@@ -57,6 +57,7 @@ class _Candidate:
     lane_key: str | None
     event_owned: bool
     state: State
+    queue_class: str
 
 
 def claim(limit: int, *, owner: str, lease_seconds: int) -> ClaimedBatch:
@@ -131,11 +132,13 @@ def _preselect(ready: Sequence[tuple[State, str]], limit: int, lost: set[str]) -
             room = min(limit - len(found), -(-limit * weight // total) if share_only else limit)
             if room <= 0:
                 continue
+            # Of what was found already, the lanes are left out by the statement; what has no lane comes again.
+            again = sum(one.lane_key is None and (one.state, one.queue_class) == (state, queue_class) for one in found.values())
             for row in WorkItem.objects.preselect_work_items(
-                state, queue_class, names, activated=activated, lost_lanes=lost | lanes, limit=room
+                state, queue_class, names, activated=activated, lost_lanes=lost | lanes, limit=room + again
             ):
-                candidate = _Candidate(row[0], row[1], row[2], row[3] == "event", state)
-                if candidate.lane_key is None or candidate.lane_key not in lanes:
+                candidate = _Candidate(row[0], row[1], row[2], row[3] == "event", state, queue_class)
+                if len(found) < limit and (candidate.lane_key is None or candidate.lane_key not in lanes):
                     found.setdefault(candidate.id, candidate)
                     lanes |= {candidate.lane_key} if candidate.lane_key else set()
         if len(found) >= limit:
