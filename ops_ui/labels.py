@@ -10,7 +10,7 @@ from connectors.models import Endpoint, Pack, Route
 def routes(ids: Iterable[int | None]) -> dict[int, str]:
     wanted = {one for one in ids if one is not None}
     rows = Route.objects.filter(id__in=wanted).values_list("id", "route_key", "version")
-    return {row_id: f"{key} v{version}" for row_id, key, version in rows}
+    return {row_id: f"{key}\N{NO-BREAK SPACE}v{version}" for row_id, key, version in rows}
 
 
 def packs(ids: Iterable[int]) -> dict[int, str]:

@@ -12,6 +12,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from ops_ui.templatetags.console import NONE, badge, digits, exact, short, when
+from projection.facts import flow_name
 
 MESSAGE_SHOWN = 160
 
@@ -216,7 +217,7 @@ class RouteTable(ConsoleTable):
         return str(record.get_invocation_mode_display())
 
     def render_flow(self, record: Any) -> SafeString:
-        return exact(f"{record.companion_pack}.{record.companion_flow}")
+        return exact(flow_name(record.companion_pack, record.companion_flow))
 
     def render_settle_seconds(self, value: float) -> str:
         return f"{value:g} s"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,6 +17,7 @@ from ops_ui import counts, rooms
 from ops_ui.pages import Listing, page, show, show_list
 from ops_ui.tables import AuditTable, RouteTable, route_state
 from projection import clock
+from projection.facts import RetryPolicy, flow_name
 from projection.models import Worker
 from projection.why import ALIVE_SECONDS
 
@@ -89,7 +90,8 @@ def route(request: HttpRequest, route_id: int) -> HttpResponseBase:
         "state": route_state(row),
         "kinds": json.loads(row.provider_kinds or "[]"),
         "masks": json.loads(row.masks or "[]"),
-        "retry": json.loads(row.retry_policy or "{}"),
+        "flow": flow_name(row.companion_pack, row.companion_flow),
+        "retry": {**asdict(RetryPolicy()), **json.loads(row.retry_policy or "{}")},
         "limit": json.loads(row.rate_limit) if row.rate_limit else None,
         "versions": RouteTable(list(versions)),
     }

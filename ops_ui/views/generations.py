@@ -12,6 +12,7 @@ from ops_ui import charts, labels, range_reads, rooms
 from ops_ui.filters import GenerationFilter
 from ops_ui.pages import Listing, page, show, show_list
 from ops_ui.tables import WorkTable
+from projection.facts import flow_name
 from projection.models import Event, WorkFailure, WorkItem
 from projection.states import NONTERMINAL, State
 from projection.why import why
@@ -45,6 +46,7 @@ def facts(request: HttpRequest, item: WorkItem) -> dict[str, Any]:
     inputs = range_reads.inputs(item)
     return {
         "item": item,
+        "flow": flow_name(item.companion_pack, item.companion_flow),
         "route": Route.objects.filter(id=item.route_id).first(),
         "event": Event.objects.filter(id=item.event_id).first(),
         "why": why(item) if State(item.state) in NONTERMINAL else None,
