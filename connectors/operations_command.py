@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Final
 
 from connectors.dead_letters import not_found
 from connectors.work_detail import WorkDetail, work_detail
@@ -24,8 +24,13 @@ class OperationsCommand(HeadraceCommand):
         return DONE
 
 
+LINE_CHARACTERS: Final = 100
+"""An error in a list: enough to tell kinds apart; `show` prints it whole."""
+
+
 def first_line(text: str | None) -> str:
-    return (text or "").partition("\n")[0]
+    line = (text or "").partition("\n")[0]
+    return line if len(line) <= LINE_CHARACTERS else f"{line[:LINE_CHARACTERS]}…"
 
 
 def _lines(detail: WorkDetail) -> Iterator[str]:

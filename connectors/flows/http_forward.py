@@ -24,6 +24,7 @@ from connectors.connections import Destination
 from projection.exact_json import NotJson, dump, parse
 from projection.facts import Input
 from projection.flows import DeadLetter, Generation, RetryLater, flow
+from projection.retry_policy import storable
 
 TIMEOUT_SECONDS: Final = 30.0
 MARGIN: Final = timedelta(seconds=1)
@@ -165,7 +166,7 @@ def judge(answer: Answer, cap: float | None, now: datetime) -> None:
 
 def _excerpt(body: bytes) -> str:
     text = body[: 4 * EXCERPT_CHARACTERS].decode("utf-8", "replace")[:EXCERPT_CHARACTERS].strip()
-    return f" ({dump(text).encode('unicode_escape').decode('ascii')})" if text else ""
+    return f" ({storable(' '.join(text.split()))})" if text else ""
 
 
 def retry_after_seconds(header: str | None, now: datetime) -> float | None:
