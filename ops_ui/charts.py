@@ -64,7 +64,6 @@ def timeline(moments: Sequence[tuple[datetime, bool]]) -> Timeline | None:
     first, last = min(at for at, _ in moments), max(at for at, _ in moments)
     length = (last - first).total_seconds()
     dots = tuple(
-        Dot(round(100 * ((at - first).total_seconds() / length if length else 0.5), 2), selected)
-        for at, selected in moments
+        Dot(round(100 * ((at - first).total_seconds() / length if length else 0.5), 2), selected) for at, selected in moments
     )
     return Timeline(dots, first, last)

@@ -86,8 +86,7 @@ class EventFilter(ListFilter):
     delivery = _exact("Delivery id", "delivery_id")
     kind = _exact("Event kind", "event_kind")
     route = django_filters.ChoiceFilter(
-        label="Route",
-        choices=lambda: [(UNROUTED, "(unrouted)"), *route_choices()], method="by_event_route", empty_label="any"
+        label="Route", choices=lambda: [(UNROUTED, "(unrouted)"), *route_choices()], method="by_event_route", empty_label="any"
     )
 
     class Meta:
