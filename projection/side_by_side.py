@@ -59,13 +59,12 @@ class SideBySide:
         last_flush = monotonic()
         busy = bool(attempts)
         while busy:
+            if stop() or self.stuck > stuck_before:
+                self._hand_back_unstarted()
             self._start_runners()
             with self._changed:
                 self._changed.wait_for(lambda: not self._busy(), timeout=TICK_SECONDS)
                 self._give_up_late_ones()
-                if stop() or self.stuck > stuck_before:
-                    self._ended += [hand_back(attempt) for queue in self._queues.values() for attempt in queue]
-                    self._queues.clear()
                 busy = self._busy()
                 ended: list[Ending] = []
                 if not busy or monotonic() - last_flush >= FLUSH_SECONDS:
@@ -73,6 +72,11 @@ class SideBySide:
             if ended:
                 flush(ended)
                 last_flush = monotonic()
+
+    def _hand_back_unstarted(self) -> None:
+        with self._changed:
+            self._ended += [hand_back(attempt) for queue in self._queues.values() for attempt in queue]
+            self._queues.clear()
 
     def _busy(self) -> bool:
         return any(self._queues.values()) or bool(self._running)
