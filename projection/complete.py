@@ -75,6 +75,8 @@ def log_ended(ended: Ended) -> None:
 
 def end_attempts(endings: Sequence[Ending]) -> Ended:
     """As `complete`, inside the caller's transaction: lock, check the token, write, hand off. About six statements for a batch."""
+    if not endings:
+        return Ended((), ())
     locked = {row.id: row for row in WorkItem.objects.lock_work_items(ending.item_id for ending in endings)}
     held = [ending for ending in endings if _holds(locked.get(ending.item_id), ending)]
     kept = {ending.item_id for ending in held}
