@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
+from connectors.retarget import replay_retargeted
 from connectors.traced import TracedItem
 from connectors.work_filters import WorkFilter, work_items
 from projection.models import WorkItem
@@ -96,10 +97,11 @@ def replay_all(bulk: Sequence[Candidate], act: Act) -> Outcome:
     return outcome
 
 
-def replay_part(work_ids: Sequence[str], *, actor: str, reason: str) -> list[Result]:
-    """As `projection.replay.replay_many`, for any texts at all."""
+def replay_part(work_ids: Sequence[str], *, actor: str, reason: str, retarget: bool = False) -> list[Result]:
+    """As `projection.replay.replay_many`, for any texts at all; `retarget`: under the current version of each item's route."""
     possible = [work_id for work_id in work_ids if work_id.isascii()]
-    known = dict(zip(possible, replay_many(possible, actor=actor, reason=reason), strict=True))
+    replay = replay_retargeted if retarget else replay_many
+    known = dict(zip(possible, replay(possible, actor=actor, reason=reason), strict=True))
     return [known.get(work_id) or not_found(work_id) for work_id in work_ids]
 
 

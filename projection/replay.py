@@ -66,7 +66,8 @@ def replay(work_id: str, *, actor: str, reason: str, target: Target | None = Non
     """Run one dead item again, under its own route version or under `target`'s.
 
     Refused: `not_found`, `not_dead`, `already_replayed` (naming the replay), `discarded`, `active_generation` (naming the WorkId that
-    has the source), `no_class_proof`, `class_change`. A dead item whose newest replay died or was cancelled is replayed from that one.
+    has the source), `no_class_proof`, `class_change`, `kind_change`. A dead item whose newest replay died or was cancelled is replayed
+    from that one.
     """
     (result,) = replay_many([work_id], actor=actor, reason=reason, targets={work_id: target} if target else {})
     assert not isinstance(result, Deferred), "one item cannot wait for itself"  # noqa: S101 - narrows the type; no input reaches it
@@ -87,7 +88,7 @@ def replay_many(work_ids: Sequence[str], *, actor: str, reason: str, targets: Ma
     results: dict[str, Result] = {work_id: _not_found(work_id) for work_id in work_ids if work_id not in packs}
     for namespace, ids in by_namespace.items():
         incarnations = {packs[work_id][1]: packs[work_id][2] for work_id in ids}
-        for target in (targets or {}).values():
+        for target in (targets[work_id] for work_id in ids if targets and work_id in targets):
             incarnations[target.route.pack_id] = target.pack_incarnation
         results |= run_unit(
             "replay",
@@ -225,6 +226,10 @@ def _origins(
         if fact is None or bool(fact.projection_key) != (row.execution_class == ExecutionClass.PROJECTION):
             reason = "its event has no route snapshot that proves its execution class, or contradicts it"
             refused[work_id] = Refused(work_id, "no_class_proof", reason)
+            continue
+        if work_id in targets and targets[work_id].route.event_kind != fact.route.event_kind:
+            reason = f"route {fact.route.key} now makes {targets[work_id].route.event_kind}, not {fact.route.event_kind}"
+            refused[work_id] = Refused(work_id, "kind_change", reason)
             continue
         fact = _retargeted(fact, targets[work_id]) if work_id in targets else fact
         if bool(key_of(fact.inbound)) != (row.execution_class == ExecutionClass.PROJECTION):

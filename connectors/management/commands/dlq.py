@@ -38,6 +38,10 @@ class Command(OperationsCommand):
             sub.add_argument("--all", action="store_true", help="every dead letter, where neither WorkIds nor filters are given")
             sub.add_argument("--dry-run", action="store_true", help="change nothing, say what would happen")
             sub.add_argument("--reason", default="", help="why, for the audit trail")
+            if name == "replay":
+                sub.add_argument(
+                    "--retarget", action="store_true", help="under the current version of the route, not the item's own"
+                )
 
     def list_dead(self, *, limit: int, **options: Any) -> int:
         if limit < 1:
@@ -52,10 +56,10 @@ class Command(OperationsCommand):
         self.emit({"dead_letters": rows, "truncated": len(found) > limit}, _table(found[:limit]))
         return DONE
 
-    def replay(self, *, dry_run: bool, reason: str, **options: Any) -> int:
+    def replay(self, *, dry_run: bool, reason: str, retarget: bool, **options: Any) -> int:
         bulk = self._chosen(options, unreplayed=True)
         actor = audit_log.cli_actor()
-        act = dead_letters.preview(bulk) if dry_run else lambda part: _replay(part, actor, reason)
+        act = dead_letters.preview(bulk) if dry_run else lambda part: _replay(part, actor, reason, retarget=retarget)
         outcome = dead_letters.replay_all(bulk, act)
         answer = {
             "replayed": [asdict(one) for one in outcome.replayed],
@@ -125,8 +129,8 @@ def _filter(options: dict[str, Any]) -> WorkFilter:
     )
 
 
-def _replay(part: Sequence[str], actor: str, reason: str) -> list[Result]:
-    results = dead_letters.replay_part(part, actor=actor, reason=reason)
+def _replay(part: Sequence[str], actor: str, reason: str, *, retarget: bool) -> list[Result]:
+    results = dead_letters.replay_part(part, actor=actor, reason=reason, retarget=retarget)
     for one in results:
         if isinstance(one, Replayed):
             audit_log.record(actor, "work.replay", one.work_id, reason, detail={"replay_work_id": one.replay_work_id})
