@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-PORTAL = 8800123
+PORTAL, OTHER_PORTAL = 8800123, 8800124
 LIFECYCLES = {"creation": False, "restore": False, "deletion": True, "privacyDeletion": True}
 """What a kind says of the record's existence: is it deleted afterwards?"""
 
@@ -25,8 +25,9 @@ class ExpectedRecord:
     event_count: int = 0
 
 
-Records = dict[tuple[str, str], ExpectedRecord]
-"""By (object type, object id)."""
+Key = tuple[str, str, str]
+Records = dict[Key, ExpectedRecord]
+"""By (account, object type, object id): accounts give the same ids to objects of their own."""
 
 
 def fold(events: Iterable[Mapping[str, Any]]) -> Records:
@@ -40,24 +41,28 @@ def fold(events: Iterable[Mapping[str, Any]]) -> Records:
     return records
 
 
-def _touched(event: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], Any]]:
+def _touched(event: Mapping[str, Any]) -> Iterator[tuple[Key, Any]]:
     kind = event.get("subscriptionType") or event.get("eventType")
     if kind is None:
         yield _workflow_key(event), lambda record: _workflow(record, event)
         return
     object_type, _, what = str(kind).rpartition(".")
+    account = str(event["portalId"])
     if what == "merge":
         survivor = str(event["newObjectId"])
         for object_id in {*map(str, event["mergedObjectIds"]), str(event["primaryObjectId"]), survivor}:
-            yield (object_type, object_id), lambda record, away=object_id != survivor: _merge(record, survivor if away else None)
+            yield (
+                (account, object_type, object_id),
+                lambda record, away=object_id != survivor: _merge(record, survivor if away else None),
+            )
     else:
-        yield (object_type, str(event["objectId"])), lambda record: _change(record, what, event)
+        yield (account, object_type, str(event["objectId"])), lambda record: _change(record, what, event)
 
 
-def _workflow_key(event: Mapping[str, Any]) -> tuple[str, str]:
+def _workflow_key(event: Mapping[str, Any]) -> Key:
     if "vid" in event:
-        return "contact", str(event["vid"])
-    return str(event["objectType"]).lower(), str(event["objectId"])
+        return str(event["portal-id"]), "contact", str(event["vid"])
+    return str(event["portalId"]), str(event["objectType"]).lower(), str(event["objectId"])
 
 
 def _workflow(record: ExpectedRecord, event: Mapping[str, Any]) -> None:
@@ -135,6 +140,8 @@ DELIVERIES: list[tuple[dict[str, str], bytes]] = [
     # The same event again, beside news, and a change that is older by its provider's clock than what stands already.
     ({}, body(changed(2, "contact", FIRST, "firstname", "Ada"), changed(5, "contact", FIRST, "lastname", "Löwe — 🦁"))),
     ({}, body(changed(0, "contact", FIRST, "firstname", "Augusta"))),
+    # Another account has an object of the same id.
+    ({}, body(changed(6, "contact", FIRST, "firstname", "Hedy") | {"portalId": OTHER_PORTAL})),
     ({}, body(event(7, "contact.deletion", SECOND), event(8, "contact.restore", SECOND))),
     ({}, body(event(9, "company.creation", 51000402), event(10, "company.privacyDeletion", 51000402))),
     ({}, body({**changed(11, "deal", 62000772, "amount", "1200.10"), "changeFlag": None})),
