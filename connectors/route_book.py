@@ -35,6 +35,11 @@ class RouteBook:
     route_keys: dict[str, Sequence[str]] = field(default_factory=dict)
     """Pack name → every route key it ever had, also retired ones."""
 
+    @property
+    def route_ids(self) -> set[int]:
+        """The versions that it routes by; compared with those in force under the namespace lock."""
+        return {route.id for routes in self.routes.values() for route in routes}
+
     def matching(self, pack_id: int, provider_kind: str) -> list[RouteFacts]:
         """The current routes of the pack that take this kind."""
         return [route for route in self.routes.get(pack_id, ()) if takes(route, provider_kind)]

@@ -152,6 +152,10 @@ def _admit(book: RouteBook, readings: Sequence[Reading]) -> RouteReport:
     lock = lock_admission(book.namespace, {pack.id: pack.incarnation for pack in book.packs.values()})
     if any(pack.id in lock.removed and not pack.is_removed for pack in book.packs.values()):
         raise StaleIncarnation(book.namespace)  # an upgrade leaves the old row's incarnation as it was and makes a new row
+    if {row[0] for row in sql.fetch("read_current_route_ids", namespace=book.namespace)} != book.route_ids:
+        raise StaleIncarnation(
+            book.namespace
+        )  # a version was published or retired: nothing is admitted by one that is no longer in force
     states = dict(sql.fetch("lock_receipts", ids=tuple(reading.receipt_id for reading in readings)))
     ours = [reading for reading in readings if states.get(reading.receipt_id) == ReceiptState.PENDING]
     admitted = admit(lock, [event for reading in ours for event in reading.events])

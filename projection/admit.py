@@ -32,6 +32,10 @@ class UnknownNamespace(LookupError):
     """The namespace does not exist (any more); create it by installing a pack into it."""
 
 
+class TargetLaneConflict(ValueError):
+    """A projection route names a target mutation lane (seed step S 8); publish it without one, or per event, then re-route."""
+
+
 class StaleIncarnation(RuntimeError):
     """A pack was upgraded after its routes were read; read the routes again and start over (not an error for an operator)."""
 
@@ -78,9 +82,10 @@ def lock_admission(namespace: str, incarnations: Mapping[int, str]) -> Admission
 def admit(lock: AdmissionLock, events: Sequence[InboundEvent]) -> Admitted:
     """Admit `events` in the given order under `lock`. Events whose delivery is known change nothing, or repair exactly the missing task.
 
-    Raises Ambiguous, or the database's error: the caller must then roll back.
+    Raises TargetLaneConflict, Ambiguous, UnsafeReplacement, or the database's error: the caller must then roll back.
     """
     stages = Stages()
+    _refuse_target_lanes(events)
     fresh, known = find_known(events)
     missing = uncovered(known)
     stages.end("prepare")
@@ -99,6 +104,14 @@ def admit(lock: AdmissionLock, events: Sequence[InboundEvent]) -> Admitted:
         repaired=len(repairs),
         stages=stages.seconds,
     )
+
+
+def _refuse_target_lanes(events: Sequence[InboundEvent]) -> None:
+    for event in events:
+        if event.is_projected and event.target_lane and event.route is not None:
+            raise TargetLaneConflict(
+                f"route {event.route.key} v{event.route.version} projects and names lane {event.target_lane!r}"
+            )
 
 
 def _insert_facts(lock: AdmissionLock, fresh: Sequence[InboundEvent], deadlines: Mapping[settle.Burst, datetime]) -> list[Fact]:

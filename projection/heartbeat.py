@@ -107,11 +107,16 @@ class Heartbeat:
                 log_event("heartbeat", level="warning", worker=self.owner, count=len(ids) - extended, reason="leases lost or ended")
 
     def _to_extend(self) -> dict[str, list[int]]:
+        """Token → items to keep alive: running ones within their time-out; waiting ones only while no flow overruns its own.
+
+        A flow that does not return keeps its siblings from ever starting here: another worker must be able to take them.
+        """
         now = monotonic()
         found: dict[str, list[int]] = {}
         with self._lock:
+            overrun = any(deadline is not None and deadline <= now for _, deadline in self._kept.values())
             for item, (token, deadline) in self._kept.items():
-                if deadline is None or deadline > now:
+                if (deadline is None and not overrun) or (deadline is not None and deadline > now):
                     found.setdefault(token, []).append(item)
         return found
 

@@ -14,6 +14,10 @@ ORDER BY ReceivedAt, Id LIMIT %(limit)s
 -- Receipts whole, to be read outside any transaction. No lock.
 SELECT Id, PackId, IdempotencyKey, Body, Headers, Method, Url, ReceivedAt FROM `_System_ConnectorReceipt` WHERE Id IN %(ids)s
 
+-- name: read_current_route_ids
+-- Route versions in force, under the namespace lock (publishing takes it too). No lock of its own.
+SELECT Id FROM `_System_ConnectorRoute` WHERE Namespace = %(namespace)s AND IsCurrent = 1
+
 -- name: lock_receipts
 -- Locks receipts by ascending id, after the namespace and the packs. A state other than `pending`: another router was first.
 SELECT Id, State FROM `_System_ConnectorReceipt` WHERE Id IN %(ids)s ORDER BY Id FOR UPDATE

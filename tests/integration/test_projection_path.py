@@ -195,9 +195,46 @@ def test_a_retry_that_only_counts_itself_is_a_duplicate_and_no_conflict() -> Non
     factories.endpoint(factories.install("hubspot"), "hub")
     facts = endpoints_cache.load(("default", "hub"))
     assert facts is not None
-    event = {"eventId": 1, "portalId": 2, "subscriptionId": 3, "subscriptionType": "contact.creation", "objectId": 4, "occurredAt": 5}
+    event = {
+        "eventId": 1,
+        "portalId": 2,
+        "subscriptionId": 3,
+        "subscriptionType": "contact.creation",
+        "objectId": 4,
+        "occurredAt": 5,
+    }
     for more in ({"attemptNumber": 0}, {"attemptNumber": 1}, {"attemptNumber": 2, "changeFlag": "NEW"}):
         store(facts, IngressRequest("POST", "", Headers(), json.dumps([{**event, **more}]).encode()))
         router.drain_receipts("default")
     counted = models.Receipt.objects.order_by("id").values_list("event_count", "duplicate_count", "conflict_count")
     assert list(counted) == [(1, 0, 0), (0, 1, 0), (0, 1, 1)]
+
+
+def test_a_route_published_while_a_batch_is_read_routes_that_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    from connectors import route_book
+
+    ingress = open_ingress()
+    ingress.route()
+    load, newer = route_book.load, []
+
+    def load_then_publish(namespace: str) -> route_book.RouteBook:
+        book = load(namespace)
+        if not newer:
+            newer.append(ingress.route(version=2))
+        return book
+
+    monkeypatch.setattr(route_book, "load", load_then_publish)
+    ingress.admit(change(7))
+    assert [item.route_id for item in generations(7)] == [newer[0].id]
+
+
+def test_a_projection_route_with_a_target_lane_admits_nothing_and_loses_nothing() -> None:
+    from connectors.models import Receipt
+
+    ingress = open_ingress()
+    ingress.route(target_lane="invoice:{id}")
+    report = ingress.admit(change(7))
+    assert (report.events, report.deferred) == (0, 1)
+    receipt = Receipt.objects.get()
+    assert receipt.state == "pending"
+    assert "names lane 'invoice:7'" in str(receipt.last_error)
