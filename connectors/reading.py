@@ -115,8 +115,6 @@ class _Reader:
         if route is not None and route.source_id_case == "fold":
             source_id, lane = source_id.casefold(), lane.casefold()
         target = target_lane(route, source_type, source_id, inbound.kind, lane) if route else ""
-        if route is not None and route.is_projection and lane and target:
-            raise UnfitItem(f"route {route.key!r} projects the source's lane and names a target lane too; remove its target_lane")
         delivery_id = self._delivery_id(item, inbound, part)
         namespace, pack_name = self.book.namespace, self.pack_facts.name
         keys = () if route else self.book.route_keys.get(pack_name, ())
