@@ -1,0 +1,50 @@
+"""Random histories: the product on a real database and the plain program of the protocol agree after every step.
+
+`MODEL_SEQUENCES` (default 500) histories, always the same ones; and a tenth of that from a seed of this run, which a failure prints:
+`MODEL_SEED=<seed>` runs those again.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+from tests.model.history import histories, play
+from tests.model.world import Beginning
+
+SEQUENCES = int(os.environ.get("MODEL_SEQUENCES", "500"))
+SHARDS = 4
+"""Of equal size, so that pytest-xdist can share them out."""
+SEED = int(os.environ.get("MODEL_SEED", "0")) or random.SystemRandom().randrange(1, 2**32)
+
+
+def explore(beginning: Beginning, from_seed: int, sequences: int) -> None:
+    @seed(from_seed)
+    @settings(
+        max_examples=sequences,
+        deadline=None,
+        database=None,
+        phases=(Phase.generate, Phase.shrink),
+        suppress_health_check=list(HealthCheck),
+        print_blob=False,
+    )
+    @given(histories())
+    def agree(steps: list[object]) -> None:
+        play(beginning, steps)
+
+    agree()
+
+
+@pytest.mark.timeout(120 + 2 * SEQUENCES)
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_product_and_reference_agree_after_every_step(beginning: Beginning, shard: int) -> None:
+    explore(beginning, shard + 1, -(-SEQUENCES // SHARDS))
+
+
+@pytest.mark.timeout(120 + 2 * SEQUENCES)
+def test_they_agree_on_histories_of_this_run(beginning: Beginning) -> None:
+    print(f"MODEL_SEED={SEED}")  # noqa: T201 - shown when it fails: the way to see it again
+    explore(beginning, SEED, max(1, SEQUENCES // 10))
