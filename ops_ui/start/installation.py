@@ -43,7 +43,8 @@ class Installation:
 def open_installation(environ: Mapping[str, str], *, durable: bool = True) -> Installation:
     """The installation that `environ` describes, with everything made that is made once.
 
-    `durable=False` is for databases that are thrown away (tests). Raises BadSetting or CannotStart, one sentence each.
+    `durable=False` is for tests: a database that is thrown away, and no setting that a quick start makes for its demo.
+    Raises BadSetting or CannotStart, one sentence each.
     """
     values = environment.read(environ)
     state_dir: Path = values["STATE_DIR"] or CHECKOUT / ".local"
@@ -60,7 +61,7 @@ def open_installation(environ: Mapping[str, str], *, durable: bool = True) -> In
         own["HEADRACE_DATABASE_URL"] = (
             f"mysql://{quote(private.user)}@localhost/{DATABASE_NAME}?socket={quote(str(private.socket))}"
         )
-        if not environment.is_set("FORWARD_ALLOWED_NETWORKS", environ):
+        if durable and not environment.is_set("FORWARD_ALLOWED_NETWORKS", environ):
             own["HEADRACE_FORWARD_ALLOWED_NETWORKS"] = _own_network(values["BIND"])
     _keep_keys(state_dir / "secrets", environ, own, private)
     return Installation(state_dir, values["BIND"], values["PUBLIC_URL"], own, private)

@@ -16,6 +16,8 @@ from ops_ui.environment import CHECKOUT
 
 PR_SET_PDEATHSIG: Final = 1
 """prctl(2): have the kernel send this process a signal when its parent dies."""
+PR_SET_CHILD_SUBREAPER: Final = 36
+"""prctl(2): become the parent of descendants whose own parent died."""
 FIRST_PAUSE_SECONDS: Final = 0.5
 LONGEST_PAUSE_SECONDS: Final = 30.0
 STEADY_SECONDS: Final = 60.0
@@ -30,6 +32,11 @@ def die_with_parent() -> None:
     """In a new child, before exec: end with SIGTERM when the parent dies, and take signals again (the parent blocks some)."""
     _libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
+
+
+def adopt_orphans() -> None:
+    """Let the workers of a dead part become this process's children, so that it can see them end (and they leave no zombie)."""
+    _libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
 def pause_seconds(failures: int) -> float:
@@ -92,22 +99,30 @@ class Part:
     def kill(self) -> None:
         """End what is left of the part's group, at once."""
         if self.process is not None:
-            _signal_group(self.process.pid, signal.SIGKILL)
-            self.process.wait()
+            if self.process.poll() is None:
+                os.killpg(self.process.pid, signal.SIGKILL)
+                self.process.wait()
+            self._end_group(self.process.pid)
             self.process = None
 
     @staticmethod
     def _end_group(group: int) -> None:
-        """The head died; its workers must not serve beside the next one's."""
-        _signal_group(group, signal.SIGTERM)
-        deadline = time.monotonic() + STRAY_SECONDS
-        while _signal_group(group, 0) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        _signal_group(group, signal.SIGKILL)
+        """The head is gone (and waited for); its workers must not serve beside the next one's."""
+        for signum in (signal.SIGTERM, signal.SIGKILL):
+            deadline = time.monotonic() + STRAY_SECONDS
+            remain = _signal_group(group, signum)
+            while remain and time.monotonic() < deadline:
+                time.sleep(0.05)
+                remain = _signal_group(group, 0)
+            if not remain:
+                return
 
 
 def _signal_group(group: int, signum: int) -> bool:
-    """Send a signal to a process group; False = it has no member any more."""
+    """Send a signal to a process group; False = it has no member any more, adopted ones that ended included."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-group, os.WNOHANG) != (0, 0):
+            continue
     with contextlib.suppress(ProcessLookupError):
         os.killpg(group, signum)
         return True

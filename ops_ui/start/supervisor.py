@@ -16,7 +16,7 @@ from ops_ui.environment import Bind
 from ops_ui.start import CannotStart
 from ops_ui.start.installation import Installation
 from ops_ui.start.locks import FileLock
-from ops_ui.start.parts import Part, pause_seconds
+from ops_ui.start.parts import Part, adopt_orphans, pause_seconds
 from ops_ui.start.private_database import Use
 
 TICK_SECONDS: Final = 1.0
@@ -43,6 +43,7 @@ def serve(installation: Installation) -> int:
             )
         listener = held.enter_context(listen(installation.bind))
         signal.pthread_sigmask(signal.SIG_BLOCK, supervisor.signals)
+        adopt_orphans()
         return supervisor.run(listener)
 
 

@@ -88,6 +88,8 @@ def test_only_a_quick_start_on_loopback_may_forward_to_itself(tmp_path: Path, bi
     assert environment.read(quick.environ)["FORWARD_ALLOWED_NETWORKS"] == networks
     served = open_installation(settings(tmp_path, HEADRACE_BIND=bind, HEADRACE_DATABASE_URL="mysql://u@127.0.0.1/d"))
     assert environment.read(served.environ)["FORWARD_ALLOWED_NETWORKS"] == []
+    tested = open_installation(settings(tmp_path, HEADRACE_BIND=bind), durable=False)
+    assert environment.read(tested.environ)["FORWARD_ALLOWED_NETWORKS"] == []
 
 
 def test_a_lost_encryption_key_is_not_replaced_by_a_new_one(tmp_path: Path) -> None:
