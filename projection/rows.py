@@ -13,7 +13,7 @@ from projection.states import NONTERMINAL, State
 WORK_COLUMNS: Final = (
     "Id, WorkId, ProjectionKey, ProjectionActiveKey, ReplayOfWorkId, EventId, Namespace, ExecutionClass, LaneKey, LanePosition, "
     "LaneOrdinal, EventCreatedDate, DeliverySequence, State, RunAfter, Attempts, MaxAttempts, LeaseToken, ClaimedAt, SourceScopeKey, "
-    "LeaseExpiresAt, CreatedDate, SourceLane, DiscardedAt"
+    "LeaseExpiresAt, CreatedDate, SourceLane, DiscardedAt, TerminalAt"
 )
 """The columns of a WorkRow: `{work_columns}` in the SQL texts."""
 
@@ -46,11 +46,12 @@ class WorkRow:
     created: datetime
     source_lane: str
     discarded_at: datetime | None
+    terminal_at: datetime | None
 
     @classmethod
     def of(cls, row: tuple[Any, ...]) -> Self:
         values = list(row)
-        for index in (11, 14, 18, 20, 21, 23):
+        for index in (11, 14, 18, 20, 21, 23, 24):
             values[index] = from_db(values[index])
         values[13] = State(values[13])
         return cls(*values)

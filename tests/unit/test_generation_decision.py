@@ -21,7 +21,7 @@ UNCLAIMED = WorkRow(
     id=1, work_id=KEY, projection_key=KEY, active_key=KEY, replay_of_work_id=None, event_id=3, namespace="default",
     execution_class="projection", lane_key="l" * 64, lane_position=3, lane_ordinal=3, event_created=THEN, delivery_sequence=0,
     state=State.PENDING, run_after=THEN, attempts=0, max_attempts=12, lease_token=None, claimed_at=None, scope_key="s" * 64,
-    lease_expires_at=None, created=THEN, source_lane="contact:7", discarded_at=None,
+    lease_expires_at=None, created=THEN, source_lane="contact:7", discarded_at=None, terminal_at=None,
 )  # fmt: skip
 CLAIMED = replace(UNCLAIMED, state=State.PROCESSING, claimed_at=THEN, lease_token="t", attempts=1)
 REPLAY = replace(UNCLAIMED, work_id="csp:" + "b" * 64, replay_of_work_id=KEY)

@@ -1,0 +1,159 @@
+"""Retention: finished history goes from its oldest end, events and work together, and nothing that is still needed."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+from django.db.models import F
+
+from connectors.models import Receipt
+from connectors.receipt_prune import prune_receipts
+from projection import clock
+from projection.audit import audit
+from projection.flows import DeadLetter
+from projection.models import Event, WorkFailure, WorkItem
+from projection.prune import Pruned, Terms, prune
+from projection.replay import Refused, Replayed, replay
+from projection.worker import drain_claims
+from tests import commands
+from tests.deliveries import Ingress, change, changes, generations, open_ingress, ordinals
+from tests.flows_of_tests import recording
+
+pytestmark = pytest.mark.usefixtures("database")
+
+DAY = timedelta(days=1)
+
+
+def age(days: int, **only: object) -> None:
+    """Make everything that has ended (or the rows of `only`) look `days` older."""
+    WorkItem.objects.filter(**only, terminal_at__isnull=False).update(terminal_at=F("terminal_at") - days * DAY)
+    Event.objects.filter(route_id=None).update(created_date=F("created_date") - days * DAY)
+    Receipt.objects.update(received_at=F("received_at") - days * DAY)
+
+
+def terms() -> Terms:
+    return Terms.of(30, 90)
+
+
+def run_generations(ingress: Ingress, contact: int, counts: list[int], *, die: int | None = None) -> None:
+    """One executed generation per count, of so many inputs; number `die` (from 0) is dead-lettered."""
+    for number, count in enumerate(counts):
+        ingress.admit(*changes(contact, count))
+        with recording() as seen:
+            seen.raises += [DeadLetter("bad")] if number == die else []
+            drain_claims()
+
+
+def test_a_projection_keeps_its_newest_generation_and_the_inputs_of_what_stays() -> None:
+    ingress = open_ingress()
+    ingress.route()
+    run_generations(ingress, 7, [3, 2, 4])
+    age(31)
+    expected = Pruned(events=5, work_items=2)
+    assert prune(terms(), dry_run=True) == expected
+    assert prune(terms()) == expected
+    assert prune(terms()) == Pruned()
+    assert len(ordinals(7)) == 4
+    assert [item.state for item in generations(7)] == ["processed"]
+    assert audit().ok
+    with recording() as seen:
+        ingress.admit(*changes(7, 2))
+        drain_claims()
+    assert seen.inputs == ordinals(7)[4:]
+    assert generations(7)[-1].work_id != generations(7)[0].projection_key
+
+
+def test_nothing_before_its_term() -> None:
+    ingress = open_ingress()
+    ingress.route()
+    run_generations(ingress, 7, [1, 1, 1])
+    age(29)
+    assert prune(terms()) == Pruned()
+
+
+def test_a_young_generation_keeps_all_later_ones() -> None:
+    ingress = open_ingress()
+    ingress.route()
+    run_generations(ingress, 7, [1, 1, 1])
+    age(31)
+    WorkItem.objects.filter(id=generations(7)[0].id).update(terminal_at=clock.now())
+    assert prune(terms()) == Pruned(), "only the oldest end may go"
+
+
+def test_an_undiscarded_dead_letter_has_its_own_term() -> None:
+    ingress = open_ingress()
+    ingress.route()
+    run_generations(ingress, 7, [1, 1, 1], die=0)
+    age(31)
+    assert prune(terms()) == Pruned()
+    WorkItem.objects.filter(state="dead").update(discarded_at=clock.now())
+    assert prune(terms()) == Pruned(events=2, work_items=2)
+    assert not WorkFailure.objects.exists()
+
+
+def test_dead_letters_go_after_their_longer_term() -> None:
+    ingress = open_ingress()
+    ingress.route()
+    run_generations(ingress, 7, [1, 1, 1], die=0)
+    age(91)
+    assert prune(terms()) == Pruned(events=2, work_items=2)
+
+
+def test_a_replayed_item_and_its_replay_go_together() -> None:
+    ingress = open_ingress()
+    ingress.route()
+    run_generations(ingress, 7, [2], die=0)
+    dead = generations(7)[0]
+    assert isinstance(replay(dead.work_id, actor="me", reason="fixed"), Replayed)
+    run_generations(ingress, 8, [1])
+    run_generations(ingress, 7, [1])
+    age(91, state="dead")
+    assert prune(terms()) == Pruned(), "its replay is retained"
+    again = replay(dead.work_id, actor="me", reason="again")
+    assert isinstance(again, Refused)
+    assert again.code == "already_replayed"
+    age(91, state="processed")
+    assert prune(terms()) == Pruned(events=3, work_items=2)
+    assert audit().ok
+
+
+def test_per_event_work_goes_with_its_event() -> None:
+    ingress = open_ingress()
+    ingress.route(mode="per_event")
+    run_generations(ingress, 7, [3])
+    age(31)
+    WorkItem.objects.filter(id=generations(7)[1].id).update(terminal_at=clock.now())
+    assert prune(terms()) == Pruned(events=2, work_items=2)
+    assert len(ordinals(7)) == 1
+    assert audit().ok
+
+
+def test_receipts_go_once_nothing_of_them_is_kept_and_waiting_ones_never() -> None:
+    ingress = open_ingress()
+    ingress.route(mode="per_event")
+    run_generations(ingress, 7, [2])
+    ingress.send(change(8))
+    age(31)
+    before: datetime = terms().before
+    assert prune_receipts(before) == 0
+    prune(terms())
+    assert prune_receipts(before, dry_run=True) == 1
+    assert prune_receipts(before) == 1
+    assert [receipt.state for receipt in Receipt.objects.all()] == ["pending"]
+
+
+def test_unrouted_facts_go_after_the_ordinary_term() -> None:
+    ingress = open_ingress()
+    ingress.admit(*changes(7, 2))
+    assert prune(terms()) == Pruned()
+    age(31)
+    assert prune(terms()) == Pruned(events=2, work_items=0)
+
+
+def test_the_command_prunes() -> None:
+    ingress = open_ingress()
+    ingress.route(mode="per_event")
+    run_generations(ingress, 7, [2])
+    age(31)
+    assert commands.run("prune") == (0, {"dry_run": False, "events": 2, "work_items": 2, "receipts": 1})
