@@ -46,14 +46,15 @@ SELECT {work_columns} FROM `_System_ConnectorWorkItem` WHERE Id IN %(ids)s ORDER
 
 -- name: read_newest_ordinary
 -- For each of the given events: the newest retained ordinary generation of its projection (NULL: none). Index only: ix_work_coverage.
+-- MySQL reads that index backwards, instead of the projection's whole history, only if the order names its first column too.
 SELECT e.Id,
   (SELECT g.LaneOrdinal FROM `_System_ConnectorWorkItem` g
    WHERE g.ProjectionKey = e.ProjectionKey AND g.ReplayOfWorkId IS NULL
-   ORDER BY g.LaneOrdinal DESC, g.EventId DESC LIMIT 1)
+   ORDER BY g.ProjectionKey DESC, g.LaneOrdinal DESC, g.EventId DESC LIMIT 1)
 FROM `_System_ConnectorEvent` e WHERE e.Id IN %(event_ids)s
 
 -- name: read_any_generation
--- For each of the given events: whether any generation of its projection is retained. Index only: ix_work_coverage.
+-- For each of the given events: whether any generation of its projection is retained. Index only, whichever starts with ProjectionKey.
 SELECT e.Id FROM `_System_ConnectorEvent` e
 WHERE e.Id IN %(event_ids)s
   AND EXISTS (SELECT 1 FROM `_System_ConnectorWorkItem` g WHERE g.ProjectionKey = e.ProjectionKey)

@@ -26,7 +26,7 @@ SELECT WorkId, Id FROM `_System_ConnectorWorkItem` WHERE ReplayOfWorkId IN %(wor
 SELECT g.Id, g.ProjectionKey,
   (SELECT p.LaneOrdinal FROM `_System_ConnectorWorkItem` p
    WHERE p.ProjectionKey = g.ProjectionKey AND p.LaneOrdinal < g.LaneOrdinal AND p.ReplayOfWorkId IS NULL
-   ORDER BY p.LaneOrdinal DESC LIMIT 1),
+   ORDER BY p.ProjectionKey DESC, p.LaneOrdinal DESC LIMIT 1),
   g.LaneOrdinal
 FROM `_System_ConnectorWorkItem` g WHERE g.Id IN %(ids)s AND g.ProjectionKey IS NOT NULL AND g.ReplayOfWorkId IS NULL
 

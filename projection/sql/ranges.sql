@@ -3,10 +3,11 @@
 -- name: read_lower_bounds
 -- For each generation: the greatest selected ordinal below its own among the retained ordinary generations of its key, whatever their
 -- state (NULL: none), and whether the projection has rows from before ordinals. Index only: ix_work_coverage, ix_event_range.
+-- (The order names ProjectionKey for MySQL, as in read_newest_ordinary.)
 SELECT g.Id, g.ProjectionKey, g.LaneOrdinal,
   (SELECT p.LaneOrdinal FROM `_System_ConnectorWorkItem` p
    WHERE p.ProjectionKey = g.ProjectionKey AND p.LaneOrdinal < g.LaneOrdinal AND p.ReplayOfWorkId IS NULL
-   ORDER BY p.LaneOrdinal DESC LIMIT 1),
+   ORDER BY p.ProjectionKey DESC, p.LaneOrdinal DESC LIMIT 1),
   EXISTS (SELECT 1 FROM `_System_ConnectorEvent` z WHERE z.ProjectionKey = g.ProjectionKey AND z.EnqueueOrdinal = 0)
 FROM `_System_ConnectorWorkItem` g WHERE g.Id IN %(ids)s
 

@@ -1,0 +1,32 @@
+"""Thousands of rows made inside the server: copies of one row with some columns computed."""
+
+from __future__ import annotations
+
+from django.db import connection, models
+
+_DIGIT = "(SELECT 0 AS d" + "".join(f" UNION ALL SELECT {digit}" for digit in range(1, 10)) + ")"
+_NUMBERS = (
+    "(SELECT a.d + 10 * b.d + 100 * c.d + 1000 * e.d + 10000 * f.d + 100000 * g.d AS n "
+    f"FROM {_DIGIT} a CROSS JOIN {_DIGIT} b CROSS JOIN {_DIGIT} c CROSS JOIN {_DIGIT} e CROSS JOIN {_DIGIT} f CROSS JOIN {_DIGIT} g) numbers"
+)
+A_STATEMENT = 50_000
+
+
+def copy_rows(row: models.Model, count: int, **columns: str) -> None:
+    """Insert `count` copies of `row`; `columns` are SQL expressions of `n` (0 to count − 1), e.g. WorkId="CONCAT('evt:', n)"."""
+    names = [field.column for field in row._meta.concrete_fields if field.column != "Id"]
+    table = row._meta.db_table
+    chosen = ", ".join(f"({columns[name]})" if name in columns else f"t.`{name}`" for name in names)
+    assert not columns.keys() - set(names), columns.keys() - set(names)
+    quoted = ", ".join(f"`{name}`" for name in names)
+    for start in range(0, count, A_STATEMENT):
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f"INSERT INTO `{table}` ({quoted}) SELECT {chosen} FROM `{table}` t CROSS JOIN {_NUMBERS} "
+                f"WHERE t.Id = {row.pk} AND n >= {start} AND n < {min(count, start + A_STATEMENT)}"
+            )
+
+
+def hashed(prefix: str) -> str:
+    """SQL of a 64-digit key that differs for each n."""
+    return f"SHA2(CONCAT('{prefix}', n), 256)"
