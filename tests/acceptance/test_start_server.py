@@ -173,3 +173,11 @@ def test_manage_works_without_a_server(state_dir: Path) -> None:
     assert (done.returncode, "[ ]" in done.stdout) == (0, False), done.stderr
     assert "[X] 0001_initial" in done.stdout
     wait_until(lambda: processes_of(state_dir) == [], "the database of the command ends")
+
+
+def test_manage_fills_a_new_database_before_its_first_command() -> None:
+    with state_folder() as folder:
+        done = start_once(folder, "manage", "showmigrations", "projection")
+        assert done.returncode == 0, done.stderr
+        assert "[X] 0001_initial" in done.stdout
+        assert "[ ]" not in done.stdout
