@@ -17,11 +17,12 @@ from connectors.reading import target_lane
 from connectors.route_book import RouteBook
 from projection.admit import StaleIncarnation, admit, lock_admission
 from projection.coverage import find_known
+from projection.event_pages import event_pages
 from projection.facts import InboundEvent, RouteFacts
 from projection.identity import delivery_key
 from projection.logs import log_event
-from projection.repair import BATCH, PAGE_IDS
-from projection.sending import Sender, fetch
+from projection.repair import BATCH
+from projection.sending import Sender
 from projection.settle import chunks
 from projection.stored import stored_events
 from projection.units import run_unit
@@ -40,9 +41,8 @@ def sweep(*, dry_run: bool = False) -> int:
 
 
 def _unrouted(namespace: str) -> Iterator[list[int]]:
-    last = fetch("read_last_event_id")[0][0]
-    for after in range(0, last, PAGE_IDS):
-        rows = sql.fetch("read_unrouted_events", after=after, through=after + PAGE_IDS, namespace=namespace)
+    for after, through in event_pages():
+        rows = sql.fetch("read_unrouted_events", after=after, through=through, namespace=namespace)
         yield from chunks((row[0] for row in rows), BATCH)
 
 

@@ -14,6 +14,7 @@ from typing import Final
 
 from projection import clock
 from projection.clock import to_db
+from projection.event_pages import event_pages
 from projection.logs import log_event
 from projection.materialize import lock_ascending
 from projection.models import Event, WorkItem
@@ -32,7 +33,6 @@ KEYS_A_UNIT: Final = 20
 GENERATIONS_A_UNIT: Final = 100
 """Generations of one projection removed in one transaction; the rest of a long history goes with the next ones."""
 ITEMS_A_UNIT: Final = 100
-PAGE_IDS: Final = 50_000
 _EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -161,7 +161,7 @@ def _remove(rows: Sequence[WorkRow], *, key: str | None, through: int, events: S
         if key is not None and events is None:
             ranged = execute("delete_range", key=key, through=through)
         if single:
-            execute("delete_events", ids=tuple(single))
+            _delete_events(single)
         execute("delete_failures", ids=ids)
         execute("delete_work_items", ids=ids)
     return Pruned(events=ranged + len(single), work_items=len(rows))
@@ -177,11 +177,14 @@ def _per_event(ids: Sequence[int], terms: Terms, *, dry_run: bool) -> Pruned:
 def _unrouted(terms: Terms, *, dry_run: bool) -> Pruned:
     """Facts that no route ever took, past the ordinary term."""
     total = Pruned()
-    last = fetch("read_last_event_id")[0][0]
-    for after in range(0, last, PAGE_IDS):
-        rows = fetch("read_old_unrouted_events", after=after, through=after + PAGE_IDS, before=to_db(terms.before))
+    for after, through in event_pages():
+        rows = fetch("read_old_unrouted_events", after=after, through=through, before=to_db(terms.before))
         for chunk in chunks((row[0] for row in rows), PAGE):
             if not dry_run:
-                run_unit("prune", lambda ids=tuple(chunk): execute("delete_events", ids=ids))  # type: ignore[misc]  # bound now
+                run_unit("prune", lambda ids=chunk: _delete_events(ids))  # type: ignore[misc]  # bound now
             total += Pruned(events=len(chunk))
     return total
+
+
+def _delete_events(ids: Sequence[int]) -> int:
+    return execute("delete_events", ids=tuple(ids))

@@ -13,6 +13,7 @@ from typing import Final
 from projection import lanes
 from projection.admit import lock_admission
 from projection.coverage import uncovered_events
+from projection.event_pages import event_pages
 from projection.logs import log_event
 from projection.materialize import Stages, materialize
 from projection.models import Event, WorkItem
@@ -22,8 +23,6 @@ from projection.stored import stored_facts
 from projection.units import run_unit
 from projection.wake import notify_after_commit
 
-PAGE_IDS: Final = 50_000
-"""Event ids looked at by one read: bounds its time; what it returns is usually nothing."""
 BATCH: Final = 500
 
 
@@ -55,9 +54,8 @@ class _Group:
 
 
 def _events_without_work() -> Iterator[_Group]:
-    last = fetch("read_last_event_id")[0][0]
-    for after in range(0, last, PAGE_IDS):
-        rows = fetch("read_events_without_work", after=after, through=after + PAGE_IDS)
+    for after, through in event_pages():
+        rows = fetch("read_events_without_work", after=after, through=through)
         by_namespace: dict[str, list[tuple[int, int, str]]] = {}
         for event_id, namespace, pack_id, incarnation in rows:
             by_namespace.setdefault(namespace, []).append((event_id, pack_id, incarnation))

@@ -14,13 +14,16 @@ DELETE FROM `_System_ConnectorEvent`
 WHERE ProjectionKey = %(key)s AND EnqueueOrdinal <= %(through)s AND ReplayOfEventId IS NULL
 
 -- name: count_range
+-- What `delete_range` would remove, for a dry run. No lock.
 SELECT COUNT(*) FROM `_System_ConnectorEvent`
 WHERE ProjectionKey = %(key)s AND EnqueueOrdinal <= %(through)s AND ReplayOfEventId IS NULL
 
 -- name: delete_events
+-- Events by id, whose items are locked and go with them (or which never had any).
 DELETE FROM `_System_ConnectorEvent` WHERE Id IN %(ids)s
 
 -- name: delete_failures
+-- The history of items that go.
 DELETE FROM `_System_ConnectorWorkFailure` WHERE WorkItemId IN %(ids)s
 
 -- name: delete_work_items

@@ -1,6 +1,7 @@
 -- Reads of repair: candidates, without locks, in ranges of ids; each is checked again under its locks.
 
 -- name: read_last_event_id
+-- Where a walk over all events ends; 0 without any. Index: primary key.
 SELECT COALESCE(MAX(Id), 0) FROM `_System_ConnectorEvent`
 
 -- name: read_events_without_work
