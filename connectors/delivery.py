@@ -58,6 +58,11 @@ class Verdict:
     reason: str = ""
     hint: str = ""
 
+    @property
+    def sentence(self) -> str:
+        """The reason, and the hint behind it where there is one."""
+        return f"{self.reason}. {self.hint}" if self.hint else self.reason
+
 
 @dataclass(frozen=True, slots=True)
 class Item:

@@ -38,7 +38,7 @@ class ReceiptFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ItemVerdict:
     """What became of one item that is not a plain event; kept on the receipt as JSON."""
 
     item: int
@@ -56,7 +56,7 @@ class Reading:
     receipt_id: int
     items: int = 0
     events: Sequence[InboundEvent] = ()
-    rejected: Sequence[Verdict] = ()
+    rejected: Sequence[ItemVerdict] = ()
     error: str | None = None
 
 
@@ -92,7 +92,7 @@ class _Reader:
     pack: Pack
     many: bool
     events: list[InboundEvent] = field(default_factory=list)
-    rejected: list[Verdict] = field(default_factory=list)
+    rejected: list[ItemVerdict] = field(default_factory=list)
 
     def read(self, item: Item) -> None:
         try:
@@ -101,7 +101,7 @@ class _Reader:
             digest = sha256_text(item.text)
             events = [event for part, inbound in enumerate(inbounds) for event in self._events(item, digest, inbound, part)]
         except Exception as error:  # noqa: BLE001 - as above: one bad item never rejects its siblings
-            self.rejected.append(Verdict(item.index, "unreadable", error_text(error)))
+            self.rejected.append(ItemVerdict(item.index, "unreadable", error_text(error)))
         else:
             self.events += events
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -31,8 +32,5 @@ def prune_receipts(before: datetime, *, dry_run: bool = False) -> int:
             if dry_run:
                 total += len(ids)
             else:
-                total += run_unit(
-                    "prune",
-                    lambda ids=ids, state=state: sql.execute("delete_receipts", ids=ids, state=state.value),  # type: ignore[misc]
-                )  # the defaults bind now
+                total += run_unit("prune", partial(sql.execute, "delete_receipts", ids=ids, state=state.value))
     return total

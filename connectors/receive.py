@@ -160,7 +160,6 @@ def stored_headers(endpoint: EndpointFacts, headers: Headers) -> str:
 def _refuse(endpoint: EndpointFacts, request: IngressRequest, verdict: Verdict) -> None:
     """Log why, and keep the delivery apart where the endpoint's policy says so. The answer is the same either way."""
     kept = unverified.keep(endpoint, request, verdict, stored_headers(endpoint, request.headers))
-    reason = f"{verdict.reason}. {verdict.hint}" if verdict.hint else verdict.reason
     log_event(
         "unverified",
         level="warning",
@@ -168,5 +167,5 @@ def _refuse(endpoint: EndpointFacts, request: IngressRequest, verdict: Verdict) 
         endpoint=endpoint.slug,
         pack=endpoint.pack_name,
         state="kept" if kept else "refused",
-        reason=reason,
+        reason=verdict.sentence,
     )

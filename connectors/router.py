@@ -7,8 +7,9 @@ it waits with back-off while later ones pass, then it is quarantined. Nothing is
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +18,7 @@ from django.db import InterfaceError
 
 from connectors import route_book
 from connectors.conflicts import real_conflicts
-from connectors.reading import Reading, Verdict, read_receipt, receipt_of
+from connectors.reading import ItemVerdict, Reading, read_receipt, receipt_of
 from connectors.route_book import RouteBook
 from projection.admit import Admitted, StaleIncarnation, admit, lock_admission
 from projection.coverage import Known
@@ -87,10 +88,15 @@ def route_batch(namespace: str, batch: int | None = None) -> RouteReport:
     try:
         return seen + _admit_receipts(namespace, ids)
     except Exception as error:
-        if is_conflict(error) or is_connection_lost(error) or isinstance(error, InterfaceError):
+        if _is_of_no_receipt(error):
             raise
         log_event("route", level="warning", namespace=namespace, count=len(ids), error=error_text(error), state="one by one")
     return seen + _admit_one_by_one(namespace, ids)
+
+
+def _is_of_no_receipt(error: Exception) -> bool:
+    """Whether the database is away or busy, so that no receipt is at fault."""
+    return is_conflict(error) or is_connection_lost(error) or isinstance(error, InterfaceError)
 
 
 def _next_ids(namespace: str, limit: int) -> list[int]:
@@ -111,7 +117,7 @@ def _admit_one_by_one(namespace: str, ids: Sequence[int]) -> RouteReport:
         try:
             report += _admit_receipts(namespace, [receipt_id])
         except Exception as error:
-            if is_conflict(error) or is_connection_lost(error) or isinstance(error, InterfaceError):
+            if _is_of_no_receipt(error):
                 raise
             report += _defer(receipt_id, error)
     return report
@@ -135,7 +141,7 @@ def _admit_receipts(namespace: str, ids: Sequence[int]) -> RouteReport:
         book = route_book.load(namespace)
         readings = _readings(ids, book)
         try:
-            return run_unit("admit", lambda read=readings, by=book: _admit(by, read))  # type: ignore[misc]  # bound now, not later
+            return run_unit("admit", partial(_admit, book, readings))
         except StaleIncarnation:
             continue
     raise StaleIncarnation(f"the packs of namespace {namespace!r} were upgraded {FENCE_ROUNDS} times while one batch was read")
@@ -151,11 +157,11 @@ def _admit(book: RouteBook, readings: Sequence[Reading]) -> RouteReport:
     """The admitted transaction: lock namespace, packs and receipts, admit, mark. Raises StaleIncarnation after an upgrade."""
     lock = lock_admission(book.namespace, {pack.id: pack.incarnation for pack in book.packs.values()})
     if any(pack.id in lock.removed and not pack.is_removed for pack in book.packs.values()):
-        raise StaleIncarnation(book.namespace)  # an upgrade leaves the old row's incarnation as it was and makes a new row
+        # An upgrade leaves the old row's incarnation as it was and makes a new row.
+        raise StaleIncarnation(book.namespace)
     if {row[0] for row in sql.fetch("read_current_route_ids", namespace=book.namespace)} != book.route_ids:
-        raise StaleIncarnation(
-            book.namespace
-        )  # a version was published or retired: nothing is admitted by one that is no longer in force
+        # A version was published or retired: nothing is admitted by one that is no longer in force.
+        raise StaleIncarnation(book.namespace)
     states = dict(sql.fetch("lock_receipts", ids=tuple(reading.receipt_id for reading in readings)))
     ours = [reading for reading in readings if states.get(reading.receipt_id) == ReceiptState.PENDING]
     admitted = admit(lock, [event for reading in ours for event in reading.events])
@@ -177,12 +183,12 @@ def _admit(book: RouteBook, readings: Sequence[Reading]) -> RouteReport:
 
 def _mark(readings: Sequence[Reading], admitted: Admitted, found: Sequence[Known]) -> None:
     """Acknowledge the locked receipts: routed with counts and verdicts, or rejected with the reason."""
-    verdicts: dict[int, list[Verdict]] = {reading.receipt_id: list(reading.rejected) for reading in readings}
+    verdicts: dict[int, list[ItemVerdict]] = {reading.receipt_id: list(reading.rejected) for reading in readings}
     conflicts = dict.fromkeys(verdicts, 0)
     for known in found:
         conflicts[known.inbound.receipt_id] += 1
         reason = f"delivery {known.inbound.delivery_id} is known with another payload; the first one stands"
-        verdicts[known.inbound.receipt_id].append(Verdict(known.inbound.item, "conflict", reason))
+        verdicts[known.inbound.receipt_id].append(ItemVerdict(known.inbound.item, "conflict", reason))
     counts = [
         (one.receipt_id, one.items, admitted.events.get(one.receipt_id, 0), admitted.duplicates.get(one.receipt_id, 0),
          conflicts[one.receipt_id], len(one.rejected))
@@ -192,17 +198,11 @@ def _mark(readings: Sequence[Reading], admitted: Admitted, found: Sequence[Known
         columns = ("Id", "ItemCount", "EventCount", "DuplicateCount", "ConflictCount", "RejectedCount")
         text, values = derived_rows(columns, counts)
         sql.execute("mark_receipts", values, counts=text)
-    for statement, part, rows in _texts(readings, verdicts):
-        text, values = derived_rows(("Id", part.capitalize()), rows)
-        sql.execute(statement, values, **{f"{part}s": text})
-
-
-def _texts(
-    readings: Sequence[Reading], verdicts: Mapping[int, Sequence[Verdict]]
-) -> Iterator[tuple[str, str, list[tuple[int, str]]]]:
-    noted = [(receipt, json.dumps([verdict.as_json() for verdict in found])) for receipt, found in verdicts.items() if found]
-    rejected = [(reading.receipt_id, reading.error) for reading in readings if reading.error is not None]
+    noted = [(receipt, json.dumps([one.as_json() for one in several])) for receipt, several in verdicts.items() if several]
     if noted:
-        yield "note_verdicts", "verdict", noted
-    if rejected:
-        yield "reject_receipts", "reason", rejected
+        text, values = derived_rows(("Id", "Verdict"), noted)
+        sql.execute("note_verdicts", values, verdicts=text)
+    unreadable = [(reading.receipt_id, reading.error) for reading in readings if reading.error is not None]
+    if unreadable:
+        text, values = derived_rows(("Id", "Reason"), unreadable)
+        sql.execute("reject_receipts", values, reasons=text)

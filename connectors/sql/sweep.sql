@@ -1,4 +1,6 @@
+-- Statements of the sweep: unrouted events that a route in force now takes.
+
 -- name: read_unrouted_events
 -- Unrouted facts of an id range, oldest first. No lock. Index: primary key.
-SELECT Id, Namespace, PackId FROM `_System_ConnectorEvent`
+SELECT Id FROM `_System_ConnectorEvent`
 WHERE Id > %(after)s AND Id <= %(through)s AND RouteId IS NULL AND Namespace = %(namespace)s ORDER BY Id

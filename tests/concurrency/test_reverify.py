@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import connections
 
-from connectors import models, secrets, unverified
+from connectors import models, secrets
 from connectors.models import Receipt
-from connectors.unverified import Reverified
+from connectors.reverify import Reverified, reverify
 from tests import signing
 from tests.ingress import facts, open_endpoint
 
@@ -26,14 +26,14 @@ def test_two_operators_admit_a_delivery_without_an_id_once() -> None:
     models.Endpoint.objects.update(secrets=text)
     endpoint, start = facts(ingress), threading.Barrier(2)
 
-    def reverify(actor: str) -> Reverified:
+    def reverify_as(actor: str) -> Reverified:
         try:
             start.wait(timeout=30)
-            return unverified.reverify(endpoint, actor=actor)
+            return reverify(endpoint, actor=actor)
         finally:
             connections.close_all()
 
     with ThreadPoolExecutor(2) as pool:
-        one, two = pool.map(reverify, ["a", "b"])
+        one, two = pool.map(reverify_as, ["a", "b"])
     assert len(one.admitted) + len(two.admitted) == 6
     assert Receipt.objects.count() == 6

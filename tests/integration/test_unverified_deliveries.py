@@ -6,8 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from connectors import models, secrets, unverified
+from connectors import models, secrets
 from connectors.models import AuditEntry, Receipt, UnverifiedDelivery
+from connectors.reverify import reverify
 from projection import clock
 from tests import factories, signing
 from tests.ingress import Ingress, answer, facts, open_endpoint
@@ -31,7 +32,7 @@ def test_after_a_botched_rotation_nothing_is_lost() -> None:
     assert Receipt.objects.count() == 0
 
     set_secret(ingress, "the-right-one")
-    done = unverified.reverify(facts(ingress), actor="ops", reason="rotation mended")
+    done = reverify(facts(ingress), actor="ops", reason="rotation mended")
     assert [one.code for one in done.admitted] == ["accepted"] * 3
     assert len(done.refused) == 1
     assert {bytes(row.body) for row in Receipt.objects.all()} == {BODY}
@@ -39,7 +40,7 @@ def test_after_a_botched_rotation_nothing_is_lost() -> None:
     entry = AuditEntry.objects.get()
     assert (entry.actor, entry.action, entry.count) == ("ops", "endpoint.reverify", 3)
 
-    assert unverified.reverify(facts(ingress), actor="ops").admitted == ()
+    assert reverify(facts(ingress), actor="ops").admitted == ()
     assert Receipt.objects.count() == 3
 
 
@@ -50,7 +51,7 @@ def test_a_signed_time_is_judged_as_of_the_arrival() -> None:
     UnverifiedDelivery.objects.update(received_at=clock.now() - timedelta(seconds=1800))
     ingress.post(BODY, signing.standard_webhooks(BODY, message_id="stale on arrival", at=sent))
     set_secret(ingress, signing.STANDARD_SECRET)
-    done = unverified.reverify(facts(ingress), actor="ops")
+    done = reverify(facts(ingress), actor="ops")
     assert [Receipt.objects.get(id=one.receipt_id).idempotency_key for one in done.admitted] == ["in time"]
     assert "time stamp" in done.refused[0].reason
 
@@ -60,7 +61,7 @@ def test_the_url_that_was_signed_is_kept_for_the_later_check() -> None:
     path = ingress.path + "?tenant=7"
     ingress.post(b"[]", signing.hubspot_v3(b"[]", "the-right-one", factories.PUBLIC_URL + path), path=path)
     set_secret(ingress, "the-right-one")
-    assert len(unverified.reverify(facts(ingress), actor="ops").admitted) == 1
+    assert len(reverify(facts(ingress), actor="ops").admitted) == 1
 
 
 def test_what_is_held_shows_no_credential() -> None:
@@ -92,7 +93,7 @@ def test_what_is_older_than_an_hour_makes_room_and_is_not_admitted() -> None:
     ingress.post(BODY, signing.github(BODY, "the-right-one", delivery="new"))
     assert UnverifiedDelivery.objects.count() == 1
     set_secret(ingress, "the-right-one")
-    assert len(unverified.reverify(facts(ingress), actor="ops").admitted) == 1
+    assert len(reverify(facts(ingress), actor="ops").admitted) == 1
 
 
 def test_a_held_delivery_that_came_in_meanwhile_is_a_duplicate() -> None:
@@ -101,6 +102,6 @@ def test_a_held_delivery_that_came_in_meanwhile_is_a_duplicate() -> None:
     ingress.post(BODY, headers)
     set_secret(ingress, "the-right-one")
     assert ingress.post(BODY, headers).status_code == 202
-    (one,) = unverified.reverify(facts(ingress), actor="ops").admitted
+    (one,) = reverify(facts(ingress), actor="ops").admitted
     assert one.code == "duplicate"
     assert Receipt.objects.count() == 1

@@ -9,7 +9,7 @@ from typing import Any, Final
 from django.core.management.base import CommandError, CommandParser
 from pydantic import ValidationError
 
-from connectors import durations, endpoint_changes, endpoints_cache, stored_secrets, unverified
+from connectors import durations, endpoint_changes, endpoints_cache, stored_secrets
 from connectors.audit_log import cli_actor
 from connectors.changes import NotFound, require_unlocked
 from connectors.configuration import EndpointSection
@@ -17,6 +17,7 @@ from connectors.configuration_command import ConfigurationCommand, add_namespace
 from connectors.configuration_errors import BadConfiguration, option_sentences
 from connectors.configuration_values import slug
 from connectors.endpoint_changes import EndpointDraft
+from connectors.reverify import reverify
 from connectors.stored_secrets import Secret
 from projection.cli import DONE, FINDINGS, iso, refusal, table
 
@@ -91,7 +92,7 @@ class Command(ConfigurationCommand):
         if facts is None:
             known = ", ".join(line.slug for line in endpoint_changes.lines(namespace)) or "none"
             raise NotFound(f"there is no endpoint {slug_!r} in namespace {namespace!r}; known are: {known}")
-        done = unverified.reverify(facts, actor=cli_actor(), reason=reason)
+        done = reverify(facts, actor=cli_actor(), reason=reason)
         refused = [refusal(each.unverified_id, "unverified", each.reason) for each in done.refused]
         lines = [f"{each.code}: held delivery {each.unverified_id} → receipt {each.receipt_id}" for each in done.admitted]
         lines += [f"still held: {each['id']}: {each['reason']}" for each in refused]
