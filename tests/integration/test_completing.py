@@ -293,22 +293,28 @@ def test_retrying_rows_and_queued_siblings_never_collide() -> None:
     assert set(WorkItem.objects.values_list("state", flat=True)) == {"processed"}
 
 
-def test_a_heartbeat_extends_leases_until_their_flow_s_time_out() -> None:
+@pytest.mark.parametrize(
+    ("time_out", "extended"),
+    [
+        pytest.param(30.0, [True, True, False], id="runs and waits are extended, what has ended is not"),
+        pytest.param(-1.0, [False, False, False], id="past its time-out: neither it nor what waits behind it"),
+    ],
+)
+def test_a_heartbeat_extends_leases_until_a_flow_s_time_out(time_out: float, extended: list[bool]) -> None:
     ingress = per_event()
     ingress.admit(change(7), change(8), change(9))
     with recording():
         attempts = ByHand().claim()
-    ids = [attempt.claimed.item.id for attempt in attempts]
+    waiting, runs, ended = (attempt.claimed.item.id for attempt in attempts)
     soon = clock.now() + timedelta(seconds=5)
     WorkItem.objects.update(lease_expires_at=soon)
     heartbeat = Heartbeat("worker", lease_seconds=60)
-    heartbeat.keep(ids, attempts[0].token)
-    heartbeat.started(ids[1], timeout=-1.0)
-    heartbeat.drop([ids[2]])
+    heartbeat.keep([waiting, runs, ended], attempts[0].token)
+    heartbeat.started(runs, timeout=time_out)
+    heartbeat.drop([ended])
     with heartbeat:
         pass
-    extended = [item.lease_expires_at > soon for item in WorkItem.objects.order_by("id")]  # type: ignore[operator]
-    assert extended == [True, False, False]
+    assert [item.lease_expires_at != soon for item in WorkItem.objects.order_by("id")] == extended
 
 
 def test_a_heartbeat_that_was_faster_than_the_rescue_keeps_the_item(monkeypatch: pytest.MonkeyPatch) -> None:
