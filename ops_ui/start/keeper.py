@@ -33,6 +33,7 @@ def keep(database: PrivateDatabase) -> int:
             return 0
         database.socket.unlink(missing_ok=True)
         end_leftover(database)
+        database.temporary.mkdir(exist_ok=True, mode=0o700)
         install(database)
         server = subprocess.Popen(  # noqa: S603  # the command is ours
             database.command(_program("mariadbd")),
@@ -60,6 +61,7 @@ def install(database: PrivateDatabase) -> None:
             "--skip-name-resolve",
         ],
         check=True,
+        env={**os.environ, "TMPDIR": str(database.temporary)},  # as the server itself
         stdin=subprocess.DEVNULL,
         stdout=sys.stderr,
         preexec_fn=die_with_parent,  # as above

@@ -65,6 +65,11 @@ class PrivateDatabase:
         return self.folder / "mariadbd.pid"
 
     @property
+    def temporary(self) -> Path:
+        """Temporary tables. A folder of its own: a server that starts deletes those of every other server in the folder it is given."""
+        return self.folder / "tmp"
+
+    @property
     def users_lock(self) -> Path:
         return self.folder / "users.lock"
 
@@ -83,6 +88,7 @@ class PrivateDatabase:
             f"--datadir={self.data}",
             f"--socket={self.socket}",
             f"--pid-file={self.pid_file}",
+            f"--tmpdir={self.temporary}",
             f"--user={self.user}",
             "--skip-networking",
             "--character-set-server=utf8mb4",
