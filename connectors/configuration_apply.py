@@ -15,6 +15,7 @@ from connectors.configuration import MODES, Configuration, ConnectionSection, En
 from connectors.configuration_errors import BadConfiguration
 from connectors.connection_changes import ConnectionDraft
 from connectors.endpoint_changes import EndpointDraft
+from connectors.live_packs import live_pack, live_packs
 from connectors.models import Connection
 from connectors.routes import RouteDraft
 from connectors.stored_secrets import Secret
@@ -154,7 +155,7 @@ def _pack(run: _Run, name: str, section: PackSection) -> bool:
     where = f"packs.{name}"
 
     def put() -> Step:
-        present = installations.live_pack(run.namespace, name)
+        present = live_pack(run.namespace, name)
         shared = {"actor": run.actor, "reason": run.reason}
         if present is None:
             installations.install(run.namespace, name, version=section.version, settings=section.settings, **shared)
@@ -248,7 +249,7 @@ def _extras(configuration: Configuration) -> Iterator[Extra]:
     for row in Connection.objects.filter(namespace=namespace).order_by("name"):
         if row.name not in configuration.connections:
             yield Extra("connection", row.name)
-    for pack_row in installations.live_packs(namespace):
+    for pack_row in live_packs(namespace):
         if pack_row.name not in configuration.packs:
             yield Extra("pack", pack_row.name)
     named = {slug for section in configuration.packs.values() for slug in section.endpoint}

@@ -7,9 +7,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from connectors import durations, endpoint_changes, installations, routes, stored_secrets
+from connectors import durations, endpoint_changes, routes, stored_secrets
 from connectors.configuration import MODES
+from connectors.live_packs import live_packs
 from connectors.models import Connection, Endpoint
+from connectors.states import EndpointState
 from projection.facts import RateLimit, RetryPolicy, RouteFacts
 
 _BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
@@ -18,7 +20,7 @@ _DEFAULT_ROUTE: Final = {"source_id_case": "exact", "target_lane": "", "queue_cl
 
 def as_table(namespace: str) -> dict[str, Any]:
     """The configuration of a namespace as nested tables; what has its default is left out, and so is a secret without reference."""
-    packs = {row.name: _pack(row.id, row.version, json.loads(row.settings)) for row in installations.live_packs(namespace)}
+    packs = {row.name: _pack(row.id, row.version, json.loads(row.settings)) for row in live_packs(namespace)}
     connections = {row.name: _connection(row) for row in Connection.objects.filter(namespace=namespace).order_by("name")}
     published = {facts.key: route_section(facts) for facts in routes.all_current(namespace)}
     return {"namespace": namespace, "packs": packs, "connections": connections, "routes": published}
@@ -42,7 +44,7 @@ def as_toml(table: Mapping[str, Any]) -> str:
 
 
 def _pack(pack_id: int, version: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    rows = Endpoint.objects.filter(pack_id=pack_id).exclude(state=installations.REMOVED).order_by("slug")
+    rows = Endpoint.objects.filter(pack_id=pack_id).exclude(state=EndpointState.REMOVED).order_by("slug")
     section: dict[str, Any] = {"version": version}
     if settings:
         section["settings"] = dict(settings)
@@ -59,9 +61,8 @@ def _endpoint(row: Endpoint) -> dict[str, Any]:
         section["signature"] = row.signature_scheme
     if row.unverified_policy != endpoint_changes.KEEP:
         section["unverified"] = row.unverified_policy
-    limit = json.loads(row.limits).get("max_body_bytes")
-    if limit:
-        section["max_body_bytes"] = limit
+    if row.max_body_bytes:
+        section["max_body_bytes"] = row.max_body_bytes
     return section
 
 

@@ -10,7 +10,10 @@ from typing import Any, Final, Literal
 
 from connectors import audit_log, installations, pack, secrets, stored_secrets
 from connectors.changes import ConfigurationRefused, NotFound, lock_namespace, one_unit
+from connectors.ingress_path import ingress_path
+from connectors.live_packs import required_pack
 from connectors.models import Endpoint, Pack
+from connectors.states import EndpointState
 from connectors.stored_secrets import Secret, SecretRefused
 from projection import clock
 
@@ -18,7 +21,6 @@ DEFAULT_OVERLAP: Final = timedelta(hours=24)
 """How long the old secret stays live in a rotation: a day covers the retries that providers sign with it."""
 UNVERIFIED_WINDOW: Final = timedelta(hours=24)
 """How long after its creation and each rotation an endpoint keeps deliveries that do not verify (protocol 1)."""
-ENABLED: Final = "enabled"
 KEEP: Final = "keep"
 
 Unverified = Literal["keep", "refuse"]
@@ -76,9 +78,9 @@ def create(namespace: str, draft: EndpointDraft, *, actor: str, reason: str = ""
     Raises NotFound for a pack that is not installed, EndpointRefused for a slug in use or a secret that is missing, SecretRefused.
     """
     lock_namespace(namespace)
-    row = _installed(namespace, draft.pack_name)
+    row = required_pack(namespace, draft.pack_name)
     present = _find(namespace, draft.slug)
-    if present is not None and present.state != installations.REMOVED:
+    if present is not None and present.state != EndpointState.REMOVED:
         raise EndpointRefused(
             f"endpoint {draft.slug!r} exists already in namespace {namespace!r}; choose another slug, or rotate it"
         )
@@ -87,7 +89,7 @@ def create(namespace: str, draft: EndpointDraft, *, actor: str, reason: str = ""
     endpoint = present or Endpoint(namespace=namespace, slug=draft.slug)
     endpoint.created_at = clock.now()
     endpoint.pack_id = row.id
-    endpoint.state = ENABLED
+    endpoint.state = EndpointState.ENABLED
     endpoint.secrets = stored_secrets.stored(values) if values else ""
     endpoint.unverified_until = endpoint.created_at + UNVERIFIED_WINDOW
     _apply(endpoint, draft)
@@ -104,7 +106,7 @@ def change(namespace: str, draft: EndpointDraft, *, actor: str, reason: str = ""
     both, or rotate. Raises NotFound, EndpointRefused, SecretRefused.
     """
     lock_namespace(namespace)
-    row = _installed(namespace, draft.pack_name)
+    row = required_pack(namespace, draft.pack_name)
     endpoint = _locked(namespace, draft.slug)
     if endpoint.pack_id != row.id:
         raise EndpointRefused(f"endpoint {draft.slug!r} belongs to another pack than {draft.pack_name!r}; choose another slug")
@@ -150,7 +152,7 @@ def lines(namespace: str) -> list[EndpointLine]:
     """Every endpoint of a namespace but removed ones, by slug. Three queries."""
     now = clock.now()
     names = dict(Pack.objects.filter(namespace=namespace).values_list("id", "name"))
-    rows = Endpoint.objects.filter(namespace=namespace).exclude(state=installations.REMOVED).order_by("slug", "id")
+    rows = Endpoint.objects.filter(namespace=namespace).exclude(state=EndpointState.REMOVED).order_by("slug", "id")
     return [_line(row, names.get(row.pack_id, "?"), now) for row in rows]
 
 
@@ -161,23 +163,15 @@ def _line(row: Endpoint, pack_name: str, now: datetime) -> EndpointLine:
         slug=row.slug,
         pack=pack_name,
         state=row.state,
-        path=f"/ingress/{row.namespace}/{row.slug}",
+        path=ingress_path(row.namespace, row.slug),
         public_url=row.public_url,
         signature=row.signature_scheme,
         unverified=row.unverified_policy,
         unverified_until=row.unverified_until,
-        max_body_bytes=json.loads(row.limits).get("max_body_bytes"),
+        max_body_bytes=row.max_body_bytes,
         live_secrets=len(secrets.live(row.secrets, now)),
         rotated_at=row.rotated_at,
     )
-
-
-def _installed(namespace: str, name: str) -> Pack:
-    row = installations.live_pack(namespace, name)
-    if row is None:
-        known = ", ".join(each.name for each in installations.live_packs(namespace)) or "none"
-        raise NotFound(f"pack {name!r} is not installed in namespace {namespace!r}; installed are: {known}")
-    return row
 
 
 def _find(namespace: str, slug: str) -> Endpoint | None:
@@ -187,10 +181,15 @@ def _find(namespace: str, slug: str) -> Endpoint | None:
 
 def _locked(namespace: str, slug: str) -> Endpoint:
     found = _find(namespace, slug)
-    if found is None or found.state == installations.REMOVED:
-        known = ", ".join(line.slug for line in lines(namespace)) or "none"
-        raise NotFound(f"there is no endpoint {slug!r} in namespace {namespace!r}; known are: {known}")
+    if found is None or found.state == EndpointState.REMOVED:
+        raise no_such_endpoint(namespace, slug)
     return found
+
+
+def no_such_endpoint(namespace: str, slug: str) -> NotFound:
+    """The error for an endpoint that is not there, naming those that are."""
+    known = ", ".join(line.slug for line in lines(namespace)) or "none"
+    return NotFound(f"there is no endpoint {slug!r} in namespace {namespace!r}; known are: {known}")
 
 
 def _check_secrets(row: Pack, draft: EndpointDraft, values: Sequence[Secret]) -> None:
@@ -223,7 +222,7 @@ def _settings(row: Endpoint) -> dict[str, Any]:
         "public_url": row.public_url,
         "signature": row.signature_scheme,
         "unverified": row.unverified_policy,
-        "max_body_bytes": json.loads(row.limits).get("max_body_bytes"),
+        "max_body_bytes": row.max_body_bytes,
     }
 
 

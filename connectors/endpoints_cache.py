@@ -6,7 +6,6 @@ Answers of "there is no such endpoint" are kept as well, and the number of kept 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +14,9 @@ from typing import Any, Final, Literal
 from django.conf import settings
 
 from connectors import pack, secrets
+from connectors.ingress_path import ingress_path
 from connectors.pack import DEFAULT_MAX_BODY_BYTES, Pack
+from connectors.states import EndpointState, PackState
 from connectors.timed_cache import TimedCache
 from projection import clock
 from projection.logs import log_event
@@ -26,6 +27,9 @@ _sql: Final = Sender(Path(__file__).parent / "sql")
 Availability = Literal["open", "disabled", "discarding", "broken"]
 """`open`: takes deliveries · `disabled`: 503, the provider tries again · `discarding`: 410, on the operator's wish · `broken`: 503,
 its pack or secrets cannot be loaded (the log says why)."""
+
+
+GONE: Final = frozenset({EndpointState.REMOVED, PackState.REMOVED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +50,32 @@ class EndpointFacts:
     """Scheme, host and prefix that providers post to; empty = as each request says."""
     unverified_policy: str
     unverified_until: datetime | None
-    limits: Mapping[str, Any]
+    own_max_body_bytes: int | None
 
     @property
     def max_body_bytes(self) -> int:
         """Largest accepted body: HEADRACE_MAX_BODY_BYTES, else the endpoint's own limit, else the pack's."""
-        own = self.limits.get("max_body_bytes")
         default = self.pack.max_body_bytes if self.pack else DEFAULT_MAX_BODY_BYTES
-        return int(settings.HEADRACE_MAX_BODY_BYTES or own or default)
+        return int(settings.HEADRACE_MAX_BODY_BYTES or self.own_max_body_bytes or default)
+
+    @property
+    def url(self) -> str:
+        """Where providers post to; the path alone where no public URL is known."""
+        return self.public_url + ingress_path(self.namespace, self.slug)
 
     def keeps_unverified(self, now: datetime) -> bool:
         """Whether a delivery that does not verify is kept apart at `now`."""
-        return self.unverified_policy == "keep" and self.unverified_until is not None and now < self.unverified_until
+        return keeps_unverified(self.unverified_policy, self.unverified_until, now)
+
+
+def keeps_unverified(policy: str, until: datetime | None, now: datetime) -> bool:
+    """Whether an endpoint of this policy and window keeps what does not verify at `now`."""
+    return policy == "keep" and until is not None and now < until
+
+
+def public_base(own: str) -> str:
+    """Scheme, host and prefix of an endpoint's URL: its own `public_url`, else HEADRACE_PUBLIC_URL; empty = as each request says."""
+    return str(own or settings.HEADRACE_PUBLIC_URL).rstrip("/")
 
 
 def load(name: tuple[str, str]) -> EndpointFacts | None:
@@ -65,7 +83,7 @@ def load(name: tuple[str, str]) -> EndpointFacts | None:
     rows = _sql.fetch("find_endpoint", namespace=name[0], slug=name[1])
     # Compared again here: under some collations the database equates names that differ in case or trailing blanks.
     row = next((row for row in rows if (row[1], row[2]) == name), None)
-    return _facts(row) if row is not None and "removed" not in (row[8], row[13]) else None
+    return _facts(row) if row is not None and row[8] not in GONE and row[13] not in GONE else None
 
 
 find: Final = TimedCache[tuple[str, str], EndpointFacts | None](load, largest=1024)
@@ -85,15 +103,15 @@ def _facts(row: tuple[Any, ...]) -> EndpointFacts:
         pack_incarnation=row[12],
         pack=code,
         secrets=tuple(live or ()),
-        public_url=(row[3] or settings.HEADRACE_PUBLIC_URL).rstrip("/"),
+        public_url=public_base(row[3]),
         unverified_policy=row[5],
         unverified_until=clock.from_db(row[6]),
-        limits=json.loads(row[7] or "{}"),
+        own_max_body_bytes=json.loads(row[7] or "{}").get("max_body_bytes"),
     )
 
 
 def _availability(row: tuple[Any, ...]) -> Availability:
-    for state, discards, normal in ((row[13], row[14], "installed"), (row[8], row[9], "enabled")):
+    for state, discards, normal in ((row[13], row[14], PackState.INSTALLED), (row[8], row[9], EndpointState.ENABLED)):
         if state != normal:
             return "discarding" if discards else "disabled"
     return "open"

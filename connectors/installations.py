@@ -11,18 +11,15 @@ import json
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from connectors import audit_log, pack, routes
 from connectors.changes import ConfigurationRefused, NotFound, lock_namespace, one_unit
+from connectors.live_packs import live_pack, required_pack
 from connectors.models import Endpoint, Pack, Receipt
+from connectors.states import EndpointState, PackState
 from projection import clock
 from projection.states import ReceiptState
-
-INSTALLED: Final = "installed"
-DISABLED: Final = "disabled"
-REMOVED: Final = "removed"
-LIVE: Final = (INSTALLED, DISABLED)
 
 
 class InstallationRefused(ConfigurationRefused):
@@ -46,17 +43,6 @@ def pack_class(name: str) -> type[pack.Pack]:
         known = ", ".join(sorted(pack.registered())) or "none"
         raise NotFound(f"there is no pack {name!r}; known are: {known} (further ones come with HEADRACE_APPS)")
     return found
-
-
-def live_pack(namespace: str, name: str) -> Pack | None:
-    """The installed or disabled pack of this name; None = there is none. One query."""
-    rows = Pack.objects.filter(namespace=namespace, name=name, state__in=LIVE).order_by("-id")
-    return next((row for row in rows if row.name == name), None)
-
-
-def live_packs(namespace: str) -> list[Pack]:
-    """Installed and disabled packs of a namespace, by name. One query."""
-    return list(Pack.objects.filter(namespace=namespace, state__in=LIVE).order_by("name", "id"))
 
 
 @one_unit
@@ -104,7 +90,7 @@ def upgrade(
     old = _locked(namespace, name)
     kept = _checked_settings(name, version, json.loads(old.settings) if settings is None else settings)
     new = _insert(namespace, name, kept, like=old)
-    Pack.objects.filter(id=old.id).update(state=REMOVED, removed_at=clock.now())
+    Pack.objects.filter(id=old.id).update(state=PackState.REMOVED, removed_at=clock.now())
     moved = Endpoint.objects.filter(pack_id=old.id).update(pack_id=new.id)
     followers = [facts for facts in routes.all_current(namespace) if facts.pack_id == old.id]
     for facts in followers:
@@ -139,13 +125,13 @@ def configure(namespace: str, name: str, settings: Mapping[str, Any], *, actor: 
 @one_unit
 def disable(namespace: str, name: str, *, actor: str, reason: str = "", discard: bool = False) -> bool:
     """Take no more deliveries: they are answered 503 (the provider tries again), or 410 with `discard`. False = was so already."""
-    return _set_state(namespace, name, DISABLED, discard, actor=actor, action="pack.disable", reason=reason)
+    return _set_state(namespace, name, PackState.DISABLED, discard, actor=actor, action="pack.disable", reason=reason)
 
 
 @one_unit
 def enable(namespace: str, name: str, *, actor: str, reason: str = "") -> bool:
     """Take deliveries again. False = it did already."""
-    return _set_state(namespace, name, INSTALLED, False, actor=actor, action="pack.enable", reason=reason)
+    return _set_state(namespace, name, PackState.INSTALLED, False, actor=actor, action="pack.enable", reason=reason)
 
 
 @one_unit
@@ -161,8 +147,8 @@ def remove(namespace: str, name: str, *, actor: str, reason: str = "") -> Pack:
         raise InstallationRefused(
             f"pack {name!r} has {waiting} receipts that are not routed yet; disable it, let the router finish, then remove it"
         )
-    Pack.objects.filter(id=row.id).update(state=REMOVED, removed_at=clock.now())
-    Endpoint.objects.filter(pack_id=row.id).update(state=REMOVED)
+    Pack.objects.filter(id=row.id).update(state=PackState.REMOVED, removed_at=clock.now())
+    Endpoint.objects.filter(pack_id=row.id).update(state=EndpointState.REMOVED)
     for facts in routes.all_current(namespace):
         if facts.pack_id == row.id:
             routes.retire(namespace, facts.key, actor=actor, reason=f"removal of pack {name}")
@@ -172,11 +158,7 @@ def remove(namespace: str, name: str, *, actor: str, reason: str = "") -> Pack:
 
 
 def _locked(namespace: str, name: str) -> Pack:
-    found = live_pack(namespace, name)
-    if found is None:
-        known = ", ".join(row.name for row in live_packs(namespace)) or "none"
-        raise NotFound(f"pack {name!r} is not installed in namespace {namespace!r}; installed are: {known}")
-    return Pack.objects.select_for_update().get(id=found.id)
+    return Pack.objects.select_for_update().get(id=required_pack(namespace, name).id)
 
 
 def _checked_settings(name: str, version: str | None, settings: Mapping[str, Any]) -> str:
@@ -200,7 +182,7 @@ def _insert(namespace: str, name: str, settings: str, *, like: Pack | None = Non
         name=name,
         version=pack_class(name).version,
         incarnation=str(uuid.uuid4()),
-        state=like.state if like else INSTALLED,
+        state=like.state if like else PackState.INSTALLED,
         discard_when_disabled=like.discard_when_disabled if like else False,
         paused_at=like.paused_at if like else None,
         settings=settings,
@@ -208,7 +190,7 @@ def _insert(namespace: str, name: str, settings: str, *, like: Pack | None = Non
     )
 
 
-def _set_state(namespace: str, name: str, state: str, discard: bool, *, actor: str, action: str, reason: str) -> bool:
+def _set_state(namespace: str, name: str, state: PackState, discard: bool, *, actor: str, action: str, reason: str) -> bool:
     lock_namespace(namespace)
     row = _locked(namespace, name)
     if row.state == state and row.discard_when_disabled == discard:

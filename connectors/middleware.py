@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import Resolver404, resolve
 
+from connectors.ingress_path import PREFIX
 from connectors.views import ingress
-
-PREFIX: Final = "/ingress/"
 
 
 class IngressFirst:

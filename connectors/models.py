@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 from django.db import models
 
 from connectors.managers import ReceiptManager
+from connectors.states import EndpointState, PackState
 from projection import columns
 from projection.facts import PER_EVENT, PROJECTION
 from projection.states import ReceiptState
@@ -32,8 +35,7 @@ class Pack(models.Model):
     name = columns.name("Name", 100)
     version = columns.name("Version", 64)
     incarnation = columns.key("Incarnation", max_length=36, unique=True)
-    state = columns.code("State", 16, default="installed")
-    """`installed` (takes deliveries), `disabled` (answers 503, or 410 where the operator chose to discard), `removed`."""
+    state = columns.code("State", 16, default=PackState.INSTALLED)
     discard_when_disabled = models.BooleanField(db_column="DiscardWhenDisabled", default=False)
     paused_at = models.DateTimeField(db_column="PausedAt", null=True, blank=True)
     settings = columns.text("Settings", default="{}")
@@ -66,8 +68,8 @@ class Endpoint(models.Model):
     """`keep` (store apart for the window after creation and each rotation) or `refuse`."""
     unverified_until = models.DateTimeField(db_column="UnverifiedUntil", null=True, blank=True)
     limits = columns.text("Limits", default="{}")
-    """JSON object: `max_body_bytes`, later rate and concurrency."""
-    state = columns.code("State", 16, default="enabled")
+    """JSON object: `max_body_bytes`, or nothing."""
+    state = columns.code("State", 16, default=EndpointState.ENABLED)
     discard_when_disabled = models.BooleanField(db_column="DiscardWhenDisabled", default=False)
     created_at = models.DateTimeField(db_column="CreatedAt")
     rotated_at = models.DateTimeField(db_column="RotatedAt", null=True, blank=True)
@@ -79,6 +81,12 @@ class Endpoint(models.Model):
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.slug}"
+
+    @property
+    def max_body_bytes(self) -> int | None:
+        """The endpoint's own limit; None = its pack's holds."""
+        own: int | None = json.loads(self.limits).get("max_body_bytes")
+        return own
 
 
 class Route(models.Model):

@@ -9,6 +9,7 @@ from connectors import installed_packs
 from connectors.models import Pack as PackRow
 from connectors.models import Route
 from connectors.pack import Pack
+from connectors.states import PackState
 from projection.facts import RouteFacts
 
 
@@ -62,8 +63,8 @@ def load(namespace: str) -> RouteBook:
     rows = list(PackRow.objects.filter(namespace=namespace).order_by("id").values_list("id", "name", "incarnation", "state"))
     in_force: dict[str, PackFacts] = {}
     for pack_id, name, incarnation, state in rows:
-        if state != "removed" or name not in in_force:
-            in_force[name] = PackFacts(pack_id, name, incarnation, state == "removed")
+        if state != PackState.REMOVED or name not in in_force:
+            in_force[name] = PackFacts(pack_id, name, incarnation, state == PackState.REMOVED)
     routes: dict[int, list[RouteFacts]] = {}
     keys: dict[str, set[str]] = {}
     for pack_id, pack_name, key, is_current, snapshot in (

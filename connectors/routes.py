@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 
 from connectors import audit_log
 from connectors.changes import ConfigurationRefused, NotFound, lock_namespace, one_unit
+from connectors.live_packs import required_pack
 from connectors.models import Connection, Pack, Route
 from projection import clock, flows
 from projection.facts import PROJECTION, InvocationMode, RateLimit, RetryPolicy, RouteFacts, companion_of
@@ -65,7 +66,10 @@ def publish(namespace: str, draft: RouteDraft, *, actor: str, reason: str = "") 
     Raises RouteRefused for a pack that is not installed, a missing connection, or a projection route with a target lane (S 8).
     """
     lock_namespace(namespace)
-    pack = _live_pack(namespace, draft.pack_name)
+    try:
+        pack = required_pack(namespace, draft.pack_name)
+    except NotFound as missing:  # what was asked for is the route, and that can be mended
+        raise RouteRefused(str(missing)) from None
     _refuse_impossible(namespace, draft)
     return _publish_version(_facts(draft, pack), actor=actor, reason=reason)
 
@@ -103,21 +107,6 @@ def all_current(namespace: str) -> list[RouteFacts]:
     """Every current route of a namespace, by key. One query."""
     rows = Route.objects.filter(namespace=namespace, is_current=True, deleted_at=None).order_by("route_key", "id")
     return [RouteFacts.from_snapshot(row.snapshot) for row in rows]
-
-
-def draft_of(facts: RouteFacts) -> RouteDraft:
-    """The draft that a published version was made of."""
-    shared = {f.name for f in fields(RouteDraft)} - {"flow"}
-    return RouteDraft(flow=facts.flow_name, **{name: getattr(facts, name) for name in shared})
-
-
-def _live_pack(namespace: str, name: str) -> Pack:
-    rows = Pack.objects.filter(namespace=namespace, state__in=("installed", "disabled")).order_by("name", "-id")
-    found = next((row for row in rows if row.name == name), None)
-    if found is None:
-        known = ", ".join(sorted({row.name for row in rows})) or "none"
-        raise RouteRefused(f"pack {name!r} is not installed in namespace {namespace!r}; installed are: {known}")
-    return found
 
 
 def _refuse_impossible(namespace: str, draft: RouteDraft) -> None:

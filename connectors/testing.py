@@ -55,9 +55,8 @@ def deliver(
     facts = endpoints_cache.load((namespace, endpoint))
     if facts is None:
         raise LookupError(f"there is no endpoint {endpoint!r} in namespace {namespace!r}; configure() one first")
-    url = f"{facts.public_url}/ingress/{namespace}/{endpoint}"
     sent = Headers({"content-type": "application/json", **(headers or {})})
-    return [receive.store_durably(facts, IngressRequest("POST", url, sent, _bytes(body))) for body in bodies]
+    return [receive.store_durably(facts, IngressRequest("POST", facts.url, sent, _bytes(body))) for body in bodies]
 
 
 def _bytes(body: Any) -> bytes:

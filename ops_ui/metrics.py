@@ -19,10 +19,11 @@ from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, 
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from connectors import ingress_path
 from ops_ui import counts
 from projection import clock
 
-ROOMS: Final = {"/ingress/": "ingress", "/admin/": "console"}
+ROOMS: Final = {ingress_path.PREFIX: "ingress", "/admin/": "console"}
 
 REQUESTS: Final = Counter("headrace_http_requests_total", "Answers by room and status.", ["room", "status"])
 SECONDS: Final = Histogram(

@@ -7,6 +7,8 @@ from typing import Final
 
 from django.http import HttpRequest, HttpResponse
 
+from connectors import ingress_path
+
 POLICY: Final = "; ".join(
     [
         "default-src 'self'",
@@ -39,7 +41,7 @@ class SecurityHeaders:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
-        if not request.path_info.startswith("/ingress/"):
+        if not request.path_info.startswith(ingress_path.PREFIX):
             for name, value in HEADERS.items():
                 response.headers.setdefault(name, value)
         return response

@@ -18,6 +18,7 @@ from connectors.configuration import Configuration
 from connectors.configuration_apply import Report
 from connectors.demo import samples
 from connectors.models import Connection, Endpoint
+from connectors.states import EndpointState
 
 FILE: Final = Path(__file__).parent / "demo.toml"
 RECEIVER: Final = "demo-receiver"
@@ -51,7 +52,9 @@ def _configuration(service_url: str) -> Configuration:
     """The file, with this service's address and a fresh secret for each endpoint and connection that is not there yet."""
     table = tomllib.loads(FILE.read_text(encoding="utf-8"))
     namespace = table["namespace"]
-    endpoints = set(Endpoint.objects.filter(namespace=namespace).exclude(state="removed").values_list("slug", flat=True))
+    endpoints = set(
+        Endpoint.objects.filter(namespace=namespace).exclude(state=EndpointState.REMOVED).values_list("slug", flat=True)
+    )
     connections = dict(Connection.objects.filter(namespace=namespace).values_list("name", "url"))
     for section in table["packs"].values():
         for slug, endpoint in section.get("endpoint", {}).items():

@@ -17,6 +17,7 @@ from standardwebhooks import Webhook
 from connectors import endpoints_cache
 from connectors.delivery import Headers, IngressRequest
 from connectors.endpoints_cache import EndpointFacts
+from connectors.ingress_path import ingress_path
 from connectors.models import Receipt
 from connectors.receive import receive
 
@@ -83,6 +84,6 @@ def _stored(endpoint: EndpointFacts) -> frozenset[str]:
 
 
 def _post(endpoint: EndpointFacts, service_url: str, headers: Mapping[str, str], body: bytes) -> str:
-    url = f"{endpoint.public_url or service_url.rstrip('/')}/ingress/{endpoint.namespace}/{endpoint.slug}"
+    url = f"{endpoint.public_url or service_url.rstrip('/')}{ingress_path(endpoint.namespace, endpoint.slug)}"
     signature = SIGNERS[endpoint.slug](endpoint.secrets[0], url, headers, body)
     return receive(endpoint, IngressRequest("POST", url, Headers({**headers, **signature}), body)).code

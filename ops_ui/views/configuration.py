@@ -7,12 +7,14 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
 
 from connectors import secrets
+from connectors.endpoints_cache import keeps_unverified, public_base
+from connectors.ingress_path import ingress_path
 from connectors.models import AuditEntry, Connection, Endpoint, Pack, Route
+from connectors.states import PackState
 from ops_ui import counts, rooms
 from ops_ui.pages import Listing, page, show, show_list
 from ops_ui.tables import AuditTable, RouteTable, route_state
@@ -40,7 +42,7 @@ class EndpointRow:
 @page(rooms.PACKS)
 def packs(request: HttpRequest) -> HttpResponseBase:
     now = clock.now()
-    rows = list(Pack.objects.exclude(state="removed").order_by("namespace", "name", "-id")[:PACKS_SHOWN])
+    rows = list(Pack.objects.exclude(state=PackState.REMOVED).order_by("namespace", "name", "-id")[:PACKS_SHOWN])
     ends: dict[int, list[EndpointRow]] = {}
     for endpoint in Endpoint.objects.filter(pack_id__in=[pack.id for pack in rows]).order_by("slug", "id"):
         ends.setdefault(endpoint.pack_id, []).append(_endpoint_row(endpoint, now))
@@ -52,9 +54,8 @@ def packs(request: HttpRequest) -> HttpResponseBase:
 
 
 def _endpoint_row(endpoint: Endpoint, now: datetime) -> EndpointRow:
-    base = endpoint.public_url or settings.HEADRACE_PUBLIC_URL
-    kept = endpoint.unverified_policy == "keep" and endpoint.unverified_until is not None and endpoint.unverified_until > now
-    url = f"{base.rstrip('/')}/ingress/{endpoint.namespace}/{endpoint.slug}"
+    kept = keeps_unverified(endpoint.unverified_policy, endpoint.unverified_until, now)
+    url = public_base(endpoint.public_url) + ingress_path(endpoint.namespace, endpoint.slug)
     return EndpointRow(endpoint, url, _live_secrets(endpoint, now), kept)
 
 

@@ -10,7 +10,7 @@ from django.db import connection
 
 from connectors import configuration_export, endpoint_changes, installations, pack, routes, secrets
 from connectors.configuration import parse
-from connectors.configuration_apply import Extra, apply
+from connectors.configuration_apply import Extra, apply, draft_of
 from connectors.configuration_errors import BadConfiguration
 from connectors.models import AuditEntry, Connection, Endpoint, Namespace, Pack, Route
 from connectors.stored_secrets import Secret
@@ -140,8 +140,9 @@ def test_a_projection_with_a_target_lane_is_refused_when_the_file_is_applied(dat
 
 def test_drift_is_what_the_file_would_change_and_what_it_does_not_name(database):
     applied()
-    routes.publish("default", replace(routes.draft_of(routes.current("default", "things")), settle_seconds=9.0), actor=ACTOR)
-    routes.publish("default", replace(routes.draft_of(routes.current("default", "things")), key="extra"), actor=ACTOR)
+    draft = draft_of("things", parse(FILE).routes["things"])
+    routes.publish("default", replace(draft, settle_seconds=9.0), actor=ACTOR)
+    routes.publish("default", replace(draft, key="extra"), actor=ACTOR)
     report = applied(dry_run=True)
     assert report.is_drift
     assert [step.name for step in report.of("changed")] == ["things"]

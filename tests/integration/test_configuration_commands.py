@@ -8,7 +8,7 @@ import json
 import pytest
 from django.core.management import CommandError, call_command
 
-from connectors import installations
+from connectors.live_packs import live_pack
 from connectors.models import AuditEntry, Endpoint, Pack, Route
 
 FILE = """
@@ -215,7 +215,7 @@ def test_locked_configuration_changes_by_apply_alone(file, settings):
         assert code == 2
         assert "HEADRACE_CONFIG_LOCKED is on" in answer["error"]["reason"]
     assert publish()[1] == 2
-    assert installations.live_pack("default", "generic").state == "installed"
+    assert live_pack("default", "generic").state == "installed"
     for arguments in (("packs", "list"), ("endpoints", "list"), ("routes", "list"), ("flows", "list"), ("config", "export")):
         assert run(*arguments)[1] == 0
 

@@ -141,8 +141,3 @@ def test_the_same_key_in_two_namespaces_is_two_routes(pack):
     publish()
     assert routes.publish("other", DRAFT, actor=ACTOR).route_facts.version == 1
     assert Namespace.objects.count() == 2
-
-
-def test_a_draft_made_from_a_version_publishes_as_that_version(pack):
-    facts = publish().route_facts
-    assert not publish(routes.draft_of(facts)).created

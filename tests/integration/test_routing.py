@@ -10,6 +10,7 @@ import pytest
 from django.test import override_settings
 
 from connectors import installations, reading, router
+from connectors.live_packs import live_pack
 from connectors.models import Receipt
 from connectors.quarantine import reroute
 from connectors.router import QUARANTINE_AFTER, drain_receipts, route_batch
@@ -142,7 +143,7 @@ def test_a_pack_upgraded_after_its_routes_were_read_is_noticed_and_the_routes_ar
     monkeypatch.setattr(router, "read_receipt", upgrade_meanwhile)
     assert drain_receipts().events == 1
     event = Event.objects.get()
-    current = installations.live_pack("default", "generic")
+    current = live_pack("default", "generic")
     assert current is not None
     assert (event.pack_id, event.pack_incarnation, event.route_version) == (current.id, current.incarnation, 2)
 

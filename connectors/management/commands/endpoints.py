@@ -11,12 +11,13 @@ from pydantic import ValidationError
 
 from connectors import durations, endpoint_changes, endpoints_cache, stored_secrets
 from connectors.audit_log import cli_actor
-from connectors.changes import NotFound, require_unlocked
+from connectors.changes import require_unlocked
 from connectors.configuration import EndpointSection
 from connectors.configuration_command import ConfigurationCommand, add_namespace, add_reason
 from connectors.configuration_errors import BadConfiguration, option_sentences
 from connectors.configuration_values import slug
 from connectors.endpoint_changes import EndpointDraft
+from connectors.ingress_path import ingress_path
 from connectors.reverify import reverify
 from connectors.stored_secrets import Secret
 from projection.cli import DONE, FINDINGS, iso, refusal, table
@@ -65,7 +66,7 @@ class Command(ConfigurationCommand):
         values, fresh = _secrets(options["secret"] or [], options["generate_secret"])
         draft = _draft(pack, options, values)
         endpoint = endpoint_changes.create(namespace, draft, actor=cli_actor(), reason=reason)
-        path = f"/ingress/{endpoint.namespace}/{endpoint.slug}"
+        path = ingress_path(endpoint.namespace, endpoint.slug)
         answer = {"slug": endpoint.slug, "pack": pack, "path": path, **_shown_once(fresh)}
         self.emit({"created": answer}, [f"created {path} for {pack}", *_fresh_lines(fresh)])
         return DONE
@@ -87,11 +88,9 @@ class Command(ConfigurationCommand):
         return DONE
 
     def reverify(self, *, namespace: str, reason: str, **options: Any) -> int:
-        slug_ = options["name"]
-        facts = endpoints_cache.load((namespace, slug_))
+        facts = endpoints_cache.load((namespace, options["name"]))
         if facts is None:
-            known = ", ".join(line.slug for line in endpoint_changes.lines(namespace)) or "none"
-            raise NotFound(f"there is no endpoint {slug_!r} in namespace {namespace!r}; known are: {known}")
+            raise endpoint_changes.no_such_endpoint(namespace, options["name"])
         done = reverify(facts, actor=cli_actor(), reason=reason)
         refused = [refusal(each.unverified_id, "unverified", each.reason) for each in done.refused]
         lines = [f"{each.code}: held delivery {each.unverified_id} → receipt {each.receipt_id}" for each in done.admitted]

@@ -10,6 +10,8 @@ from connectors import endpoint_changes, installations, pack, routes
 from connectors.audit_log import cli_actor
 from connectors.changes import require_unlocked
 from connectors.configuration_command import ConfigurationCommand, add_namespace, add_reason
+from connectors.live_packs import live_packs
+from connectors.states import PackState
 from projection.cli import DONE, iso, table
 
 
@@ -47,7 +49,7 @@ class Command(ConfigurationCommand):
                 "endpoints": [slug for name, slug in slugs if name == row.name],
                 "routes": [key for pack_id, key in keys if pack_id == row.id],
             }
-            for row in installations.live_packs(namespace)
+            for row in live_packs(namespace)
         ]
         available = [{"name": name, "version": code.version} for name, code in sorted(pack.registered().items())]
         lines = table(
@@ -82,7 +84,7 @@ class Command(ConfigurationCommand):
     def enable(self, *, namespace: str, name: str, reason: str, **_options: Any) -> int:
         require_unlocked()
         changed = installations.enable(namespace, name, actor=cli_actor(), reason=reason)
-        self.emit({"name": name, "state": "installed", "changed": changed}, [f"{name} takes deliveries"])
+        self.emit({"name": name, "state": PackState.INSTALLED, "changed": changed}, [f"{name} takes deliveries"])
         return DONE
 
     def disable(self, *, namespace: str, name: str, reason: str, discard: bool, **_options: Any) -> int:
@@ -90,7 +92,8 @@ class Command(ConfigurationCommand):
         changed = installations.disable(namespace, name, actor=cli_actor(), reason=reason, discard=discard)
         answer = "410" if discard else "503"
         self.emit(
-            {"name": name, "state": "disabled", "changed": changed}, [f"{name} is disabled: deliveries are answered {answer}"]
+            {"name": name, "state": PackState.DISABLED, "changed": changed},
+            [f"{name} is disabled: deliveries are answered {answer}"],
         )
         return DONE
 

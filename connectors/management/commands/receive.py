@@ -90,8 +90,7 @@ def _endpoint(name: str) -> EndpointFacts | None:
 def _stored(endpoint: EndpointFacts, found: Delivery) -> Outcome:
     if len(found.body) > endpoint.max_body_bytes:
         return too_large(endpoint.max_body_bytes)
-    url = f"{endpoint.public_url}/ingress/{endpoint.namespace}/{endpoint.slug}"
-    return store_durably(endpoint, IngressRequest("POST", url, found.headers, found.body))
+    return store_durably(endpoint, IngressRequest("POST", endpoint.url, found.headers, found.body))
 
 
 def _require_readable(files: list[str]) -> None:
