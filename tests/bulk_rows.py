@@ -5,11 +5,14 @@ from __future__ import annotations
 from django.db import connection, models
 
 _DIGIT = "(SELECT 0 AS d" + "".join(f" UNION ALL SELECT {digit}" for digit in range(1, 10)) + ")"
-_NUMBERS = (
-    "(SELECT a.d + 10 * b.d + 100 * c.d + 1000 * e.d + 10000 * f.d + 100000 * g.d AS n "
-    f"FROM {_DIGIT} a CROSS JOIN {_DIGIT} b CROSS JOIN {_DIGIT} c CROSS JOIN {_DIGIT} e CROSS JOIN {_DIGIT} f CROSS JOIN {_DIGIT} g) numbers"
-)
 A_STATEMENT = 50_000
+
+
+def _numbers(count: int) -> str:
+    """SQL of a table with the column n: 0 to at least `count` − 1."""
+    places = len(str(max(count - 1, 1)))
+    terms = " + ".join(f"{10**place} * p{place}.d" for place in range(places))
+    return f"(SELECT {terms} AS n FROM {' CROSS JOIN '.join(f'{_DIGIT} p{place}' for place in range(places))}) numbers"
 
 
 def copy_rows(row: models.Model, count: int, **columns: str) -> None:
@@ -22,7 +25,7 @@ def copy_rows(row: models.Model, count: int, **columns: str) -> None:
     for start in range(0, count, A_STATEMENT):
         with connection.cursor() as cursor:
             cursor.execute(
-                f"INSERT INTO `{table}` ({quoted}) SELECT {chosen} FROM `{table}` t CROSS JOIN {_NUMBERS} "
+                f"INSERT INTO `{table}` ({quoted}) SELECT {chosen} FROM `{table}` t CROSS JOIN {_numbers(count)} "
                 f"WHERE t.Id = {row.pk} AND n >= {start} AND n < {min(count, start + A_STATEMENT)}"
             )
 

@@ -7,10 +7,11 @@ WHERE LaneKey IN %(lanes)s AND State IN ('pending', 'processing', 'retry')
 
 -- name: read_next_blocked
 -- For each given work item: the first live blocked row of its lane (NULL: none). One index row a lane. No lock.
+-- The order names the index's first columns: MySQL would sort the whole lane without them.
 SELECT c.Id,
   (SELECT b.Id FROM `_System_ConnectorWorkItem` b
    WHERE b.LaneKey = c.LaneKey AND b.State = 'blocked' AND (b.ProjectionKey IS NULL OR b.ProjectionActiveKey IS NOT NULL)
-   ORDER BY b.LanePosition, b.Id LIMIT 1)
+   ORDER BY b.LaneKey, b.State, b.LanePosition, b.Id LIMIT 1)
 FROM `_System_ConnectorWorkItem` c WHERE c.Id IN %(ids)s
 
 -- name: unblock_work_items

@@ -1,0 +1,63 @@
+"""B2: the settle read costs what it asks for, whatever other packs have in the future and this one has behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from projection import clock
+from projection.facts import RouteFacts
+from projection.identity import source_key
+from projection.models import Event
+from projection.statements import statement
+from tests.bulk_rows import copy_rows, hashed
+from tests.rows import event_row, route_of
+from tests.server_work import plan_of, refresh_statistics, server_work, texts_recorded
+
+pytestmark = pytest.mark.usefixtures("database")
+
+KEYS = 256
+OTHERS = 20_000
+ROUTE = route_of(settle_seconds=5.0)
+
+
+def open_bursts(route: RouteFacts) -> list[str]:
+    """One event with a deadline ahead for each of 256 sources."""
+    first = event_row(route, source_id="0", next_attempt_at=clock.now() + timedelta(hours=1))
+    copy_rows(first, KEYS - 1, SourceKey=hashed("key"), DeliveryKey=hashed("open"), EnqueueOrdinal="t.EnqueueOrdinal + 1 + n")
+    return list(Event.objects.values_list("source_key", flat=True))
+
+
+def other_pack_future() -> None:
+    other = event_row(route_of(pack_id=2, id=2), next_attempt_at=clock.now() + timedelta(hours=1), pack_id=2)
+    copy_rows(other, OTHERS - 1, SourceKey=hashed("other"), DeliveryKey=hashed("other"))
+
+
+def same_pack_expired() -> None:
+    """The same 256 sources, each with some eighty finished bursts."""
+    past = event_row(ROUTE, next_attempt_at=clock.now() - timedelta(hours=1), source_key=source_key("contact", "0"))
+    key = "(SELECT SHA2(CONCAT('key', n MOD 255), 256))"
+    copy_rows(past, OTHERS - 1, SourceKey=key, DeliveryKey=hashed("past"), NextAttemptAt="t.NextAttemptAt - INTERVAL n SECOND")
+
+
+@pytest.mark.parametrize("beside", [other_pack_future, same_pack_expired])
+def test_256_keys_cost_256_rows(beside: Callable[[], None]) -> None:
+    keys = open_bursts(ROUTE)
+    beside()
+    refresh_statistics("_System_ConnectorEvent")
+    now = clock.to_db(clock.now())
+    with server_work() as work, texts_recorded() as texts:
+        found = Event.objects.read_settle_deadlines({(ROUTE.pack_id, ROUTE.id): keys}, now)
+    assert len(found) == KEYS
+    (text,) = texts
+    assert [access["key"] for access in plan_of(text)] == ["ix_event_settle"]
+    steps = work.counters["Handler_read_key"] + work.counters["Handler_read_next"]
+    assert steps <= 512, work.counters
+    assert work.counters["Handler_read_key"] <= 256 + 1, work.counters
+    assert work.full_scan_rows <= KEYS + 1, "at most the temporary table of the groups"
+
+
+def test_the_index_is_not_forced() -> None:
+    assert "FORCE" not in statement("read_settle_deadlines").upper()
