@@ -30,7 +30,7 @@ from ops_ui.environment import Bind
 from ops_ui.start.database_server import connect
 from ops_ui.start.prepare import SCHEMA_ONLY
 from ops_ui.start.supervisor import listen
-from tests.running import CHECKOUT, command_of, start_environment, state_folder
+from tests.running import CHECKOUT, command_of, start_environment, state_folder, wait_until
 
 PATIENCE_SECONDS = 45.0
 POLL_SECONDS = 0.05
@@ -72,10 +72,11 @@ class Process:
         return self._popen.wait(seconds)
 
     def kill(self) -> None:
-        """SIGKILL to the whole group, as a power cut would."""
+        """SIGKILL to the whole group, as a power cut would; returns once none of it is left."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         self._popen.wait(PATIENCE_SECONDS)
+        wait_until(lambda: not self.group(), f"the killed {self.name} has ended")
 
     def group(self) -> dict[int, str]:
         """The group's live members: process id → command line."""

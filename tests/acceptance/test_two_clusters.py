@@ -22,6 +22,7 @@ CONTACTS, TURNS = range(1, 21), range(10)
 PROCESSES = 8
 """Of a cluster: head, sentinel, four workers, monitor, pusher."""
 STOP_SECONDS = 15.0
+ORPHAN_SECONDS = 2.0
 HAND_OVER_SECONDS = 20.0
 """Well under the schedule's minute: the cluster that stops tells the other one."""
 SLOW_SECONDS = 0.05
@@ -92,7 +93,7 @@ def assert_stops_cleanly(site: Service, cluster: Process) -> None:
     pids = set(cluster.group())
     cluster.ask_to_stop()
     assert cluster.wait(STOP_SECONDS) == 0
-    assert cluster.group() == {}
+    site.until(lambda: not cluster.group(), "no process of the stopped cluster is left", ORPHAN_SECONDS)
     assert leases_of(site, pids) == []
 
 
