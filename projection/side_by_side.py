@@ -14,6 +14,7 @@ from typing import Final
 
 from projection.complete import Ending
 from projection.execute import Attempt, failure, hand_back, run_plain
+from projection.stuck import give_up
 
 THREADS: Final = 8
 """Flows of one process that wait on the network at once; each may hold a database connection."""
@@ -43,7 +44,7 @@ class SideBySide:
         self._changed = threading.Condition()
         self._queues: dict[str, deque[Attempt]] = {}
         self._runners: Counter[str] = Counter()
-        self._running: dict[object, tuple[Attempt, float]] = {}
+        self._running: dict[threading.Thread, tuple[Attempt, float]] = {}
         """Runner → what it runs, and since when (monotonic seconds)."""
         self._ended: list[Ending] = []
 
@@ -88,10 +89,11 @@ class SideBySide:
             for destination, queue in self._queues.items():
                 while len(queue) > self._runners[destination] < THREADS_A_DESTINATION and self._runners.total() < THREADS:
                     self._runners[destination] += 1
-                    self._pool.submit(self._run_destination, destination, object())
+                    self._pool.submit(self._run_destination, destination)
 
-    def _run_destination(self, destination: str, runner: object) -> None:
+    def _run_destination(self, destination: str) -> None:
         """Body of a runner. A runner that was given up finds itself forgotten, and its late result is dropped."""
+        runner = threading.current_thread()
         attempt = self._next(destination, runner)
         while attempt is not None:
             ending = run_plain(attempt)
@@ -102,7 +104,7 @@ class SideBySide:
                     self._ended.append(ending)
             attempt = self._next(destination, runner)
 
-    def _next(self, destination: str, runner: object) -> Attempt | None:
+    def _next(self, destination: str, runner: threading.Thread) -> Attempt | None:
         with self._changed:
             queue = self._queues.get(destination)
             if not queue:
@@ -120,6 +122,7 @@ class SideBySide:
         late = [runner for runner, (attempt, since) in self._running.items() if now - since > attempt.flow.timeout]
         for runner in late:
             attempt, _ = self._running.pop(runner)
+            give_up(runner)
             reason = f"the flow ran longer than its time-out of {attempt.flow.timeout:g} s"
             self._ended.append(failure(attempt, FlowTimeout(reason), "timeout"))
             self._runners[destination_of(attempt)] -= 1

@@ -9,12 +9,15 @@ from django.conf import settings
 
 from projection.slots import slot
 from projection.stopping import StopFlag
+from projection.stuck import leave_if_stuck
 from projection.worker import claim_loop
 
 
 def claim(number: int) -> int:
-    """Resident claim loop of slot `number`; returns at once when the slot is taken."""
-    return resident_task("claim", number, claim_loop, "projection.tasks.claim")
+    """Resident claim loop of slot `number`; returns at once when the slot is taken. A process with a stuck flow leaves afterwards."""
+    done = resident_task("claim", number, claim_loop, "projection.tasks.claim")
+    leave_if_stuck()
+    return done
 
 
 def resident_task(kind: str, number: int, loop: Callable[..., int], path: str) -> int:

@@ -8,6 +8,7 @@ from django.core.management.base import CommandParser
 
 from projection.cli import DONE, HeadraceCommand
 from projection.signals import stop_on_signals
+from projection.stuck import leave_if_stuck
 from projection.worker import claim_loop, drain_claims
 
 
@@ -23,4 +24,5 @@ class Command(HeadraceCommand):
             loop = drain_claims if options["drain"] else claim_loop
             attempts = loop(batch=options["batch"], stop=stop)
         self.emit({"attempts": attempts}, [f"{attempts} attempts"])
+        leave_if_stuck()
         return DONE
