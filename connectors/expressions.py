@@ -6,7 +6,7 @@ the whole body. Numbers keep their digits, also through `to_string`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,7 +14,8 @@ import jmespath
 from jmespath import functions
 from jmespath.exceptions import JMESPathError
 
-from connectors.pack import Headers, Unreadable
+from connectors.identity_texts import identity_text
+from connectors.pack import Headers, Item, Unreadable
 from projection import exact_json
 
 HEADERS: Final = "headers"
@@ -90,6 +91,44 @@ class Expression:
     def header_names(self) -> set[str]:
         """Lower-case names of the request headers that it reads."""
         return {name.lower() for name in _header_names(self._parsed.parsed)}
+
+
+@dataclass(frozen=True, slots=True)
+class Expressions:
+    """The expressions of one pack, by the name of their setting. A name without an expression finds nothing."""
+
+    _by_name: Mapping[str, Expression]
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any], names: Sequence[str], defaults: Mapping[str, str]) -> Expressions:
+        """Those of `names` that the settings give, else the defaults. Raises ValueError naming the setting that is none."""
+        chosen = dict(defaults) | {name: settings[name] for name in names if name in settings}
+        return cls({name: Expression.of(name, text) for name, text in chosen.items()})
+
+    def __iter__(self) -> Iterator[Expression]:
+        return iter(self._by_name.values())
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._by_name
+
+    def __getitem__(self, name: str) -> Expression:
+        return self._by_name[name]
+
+    def get(self, name: str) -> Expression | None:
+        return self._by_name.get(name)
+
+    def find(self, name: str, item: Item) -> Any:
+        """What the expression yields for an item; None = nothing there. Raises Unreadable."""
+        expression = self._by_name.get(name)
+        return expression.find(item.value, item.headers, item.envelope) if expression else None
+
+    def text(self, name: str, item: Item) -> str | None:
+        """As `find`, as the text of an id. Raises Unreadable for what cannot be one."""
+        return identity_text(self.find(name, item))
+
+    def header_names(self) -> set[str]:
+        """Lower-case names of the request headers that they read."""
+        return set().union(*(expression.header_names() for expression in self))
 
 
 def _roots(node: Mapping[str, Any]) -> Iterator[str]:

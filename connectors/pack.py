@@ -73,6 +73,12 @@ class Pack(ABC):
         """Raises ValueError naming the setting that is wrong."""
         self.settings = dict(settings or {})
 
+    def refuse_unknown_settings(self, known: Sequence[str]) -> None:
+        """Raises ValueError, naming the known ones, when there is a setting of another name."""
+        unknown = sorted(set(self.settings) - set(known))
+        if unknown:
+            raise ValueError(f"{self.name} has no setting {unknown[0]!r}; it has {', '.join(known)}")
+
     def scheme(self) -> SignatureScheme:
         """The signature scheme in force (a configurable pack chooses it by its settings)."""
         return self.signature

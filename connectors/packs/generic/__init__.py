@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from connectors.expressions import BODY, HEADERS, Expression
+from connectors.expressions import BODY, HEADERS, Expression, Expressions
 from connectors.identity_texts import identity_text, provider_time
 from connectors.pack import (
     Inbound,
@@ -50,13 +50,10 @@ class Generic(Pack):
 
     def __init__(self, settings: Mapping[str, Any] | None = None) -> None:
         super().__init__(settings)
-        unknown = set(self.settings) - {*EXPRESSIONS, "signature", "items"}
-        if unknown:
-            raise ValueError(f"generic has no setting {sorted(unknown)[0]!r}; it has signature, items, {', '.join(EXPRESSIONS)}")
+        self.refuse_unknown_settings(("signature", "items", *EXPRESSIONS))
         self._scheme = _scheme(self.settings.get("signature", DEFAULT_SIGNATURE))
         self._path = Expression.of("items", self.settings["items"]).path() if "items" in self.settings else None
-        chosen = DEFAULTS | {name: self.settings[name] for name in EXPRESSIONS if name in self.settings}
-        self._expressions = {name: Expression.of(name, text) for name, text in chosen.items()}
+        self._expressions = Expressions.of(self.settings, EXPRESSIONS, DEFAULTS)
         self._check_item_identity()
         self._check_no_credential()
 
@@ -67,7 +64,7 @@ class Generic(Pack):
 
     def _check_no_credential(self) -> None:
         secret = set(self._scheme.headers) if self._scheme.name == "token" else set()
-        for expression in self._expressions.values():
+        for expression in self._expressions:
             if expression.header_names() & {name.lower() for name in secret}:
                 raise ValueError(
                     f"{expression.setting} reads the header that carries the token, which is never stored; use another"
@@ -77,8 +74,7 @@ class Generic(Pack):
         return self._scheme
 
     def stored_headers(self) -> tuple[str, ...]:
-        named = set().union(*(expression.header_names() for expression in self._expressions.values()))
-        return (*super().stored_headers(), *sorted(named - {"content-type", "user-agent"}))
+        return (*super().stored_headers(), *sorted(self._expressions.header_names() - {"content-type", "user-agent"}))
 
     def delivery_id(self, request: IngressRequest) -> str | None:
         """The one event's id; a request with items has none of its own. Raises NotJson or Unreadable like `read`."""
@@ -103,27 +99,19 @@ class Generic(Pack):
         return json_items(body)
 
     def _needs_body(self) -> bool:
-        return any(BODY in expression.roots() for expression in self._expressions.values())
+        return any(BODY in expression.roots() for expression in self._expressions)
 
     def read(self, item: Item) -> Inbound:
-        kind = self._text("kind", item)
+        kind = self._expressions.text("kind", item)
         if kind is None:
             raise Unreadable(f"the item names no kind at {self._expressions['kind'].text}")
-        source_id = self._text("source_id", item)
+        source_id = self._expressions.text("source_id", item)
         if source_id is None:
             raise Unreadable(f"the item names no record at {self._expressions['source_id'].text}")
-        source_type = self._text("source_type", item) or kind.partition(".")[0]
-        lane = self._text("lane", item) if "lane" in self._expressions else f"{source_type}:{source_id}"
-        return Inbound(
-            kind, (source_type, source_id), lane, self._text("delivery_id", item), provider_time(self._find("time", item))
-        )
-
-    def _find(self, name: str, item: Item) -> Any:
-        expression = self._expressions.get(name)
-        return expression.find(item.value, item.headers, item.envelope) if expression else None
-
-    def _text(self, name: str, item: Item) -> str | None:
-        return identity_text(self._find(name, item))
+        source_type = self._expressions.text("source_type", item) or kind.partition(".")[0]
+        lane = self._expressions.text("lane", item) if "lane" in self._expressions else f"{source_type}:{source_id}"
+        time = provider_time(self._expressions.find("time", item))
+        return Inbound(kind, (source_type, source_id), lane, self._expressions.text("delivery_id", item), time)
 
 
 def _scheme(settings: Any) -> SignatureScheme:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from connectors.expressions import Expression
-from connectors.identity_texts import identity_text, inside, members, provider_time
+from connectors.expressions import Expressions
+from connectors.identity_texts import inside, members, provider_time
 from connectors.pack import Change, Inbound, IngressRequest, Item, Pack, SignatureScheme, Unreadable, json_items
 from connectors.signatures import TOLERANCE_SECONDS, standard_webhooks
 
@@ -29,21 +29,15 @@ class StandardWebhooks(Pack):
 
     def __init__(self, settings: Mapping[str, Any] | None = None) -> None:
         super().__init__(settings)
-        unknown = set(self.settings) - {*EXPRESSIONS, "tolerance"}
-        if unknown:
-            raise ValueError(
-                f"standard_webhooks has no setting {sorted(unknown)[0]!r}; it has {', '.join(EXPRESSIONS)} and tolerance"
-            )
-        chosen = DEFAULTS | {name: self.settings[name] for name in EXPRESSIONS if name in self.settings}
-        self._expressions = {name: Expression.of(name, text) for name, text in chosen.items()}
+        self.refuse_unknown_settings((*EXPRESSIONS, "tolerance"))
+        self._expressions = Expressions.of(self.settings, EXPRESSIONS, DEFAULTS)
         self._scheme = standard_webhooks(tolerance=self.settings.get("tolerance", TOLERANCE_SECONDS))
 
     def scheme(self) -> SignatureScheme:
         return self._scheme
 
     def stored_headers(self) -> tuple[str, ...]:
-        named = set().union(*(expression.header_names() for expression in self._expressions.values()))
-        return (*super().stored_headers(), *sorted(named - set(self.kept_headers)))
+        return (*super().stored_headers(), *sorted(self._expressions.header_names() - set(self.kept_headers)))
 
     def delivery_id(self, request: IngressRequest) -> str | None:
         return _message_id(request.headers)
@@ -56,29 +50,22 @@ class StandardWebhooks(Pack):
 
     def read(self, item: Item) -> Inbound:
         members(item)
-        kind = self._text("kind", item)
+        kind = self._expressions.text("kind", item)
         if kind is None:
             raise Unreadable(f"the body names no kind at {self._expressions['kind'].text}; set the pack's setting `kind`")
         message_id = _message_id(item.headers)
-        record_id = self._text("source_id", item)
-        record_type = self._text("source_type", item) or kind.partition(".")[0]
+        record_id = self._expressions.text("source_id", item)
+        record_type = self._expressions.text("source_type", item) or kind.partition(".")[0]
         source_id = record_id or message_id
         if source_id is None:
             raise Unreadable(f"the body names no record at {self._expressions['source_id'].text}, and there is no webhook-id")
-        lane = self._text("lane", item) or (f"{record_type}:{record_id}" if record_id else None)
-        return Inbound(kind, (record_type, source_id), lane, message_id, provider_time(self._find("time", item)))
+        lane = self._expressions.text("lane", item) or (f"{record_type}:{record_id}" if record_id else None)
+        return Inbound(kind, (record_type, source_id), lane, message_id, provider_time(self._expressions.find("time", item)))
 
     def change(self, kind: str, payload: Any) -> Change:
         data = inside(payload, "data")
         properties = data if isinstance(data, Mapping) else {"data": data}
         return Change(properties=properties, lifecycle=LIFECYCLE.get(kind.rpartition(".")[2], ""))
-
-    def _find(self, name: str, item: Item) -> Any:
-        expression = self._expressions.get(name)
-        return expression.find(item.value, item.headers) if expression else None
-
-    def _text(self, name: str, item: Item) -> str | None:
-        return identity_text(self._find(name, item))
 
 
 def _message_id(headers: Mapping[str, str]) -> str | None:
