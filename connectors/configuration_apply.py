@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Final, Literal, TypeVar
+from typing import Final
 
 from connectors import audit_log, connection_changes, endpoint_changes, installations, routes, stored_secrets
 from connectors.changes import ConfigurationRefused, NotFound, lock_namespace
 from connectors.configuration import MODES, Configuration, ConnectionSection, EndpointSection, PackSection, RouteSection
 from connectors.configuration_errors import BadConfiguration
+from connectors.configuration_report import Extra, Kind, Report, Step
 from connectors.connection_changes import ConnectionDraft
 from connectors.endpoint_changes import EndpointDraft
 from connectors.live_packs import live_pack, live_packs
@@ -20,51 +21,6 @@ from connectors.models import Connection
 from connectors.routes import RouteDraft
 from connectors.stored_secrets import Secret
 from projection.units import run_unit
-
-Kind = Literal["connection", "pack", "endpoint", "route"]
-Outcome = Literal["created", "changed", "unchanged"]
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """What became (or would become) of one part of the file; `changes` are lines `name: old → new`, secrets without values."""
-
-    kind: Kind
-    name: str
-    outcome: Outcome
-    changes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Extra:
-    """Something the namespace has and the file does not name."""
-
-    kind: Kind
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """Outcome of applying a file (`dry_run`: nothing was kept)."""
-
-    namespace: str
-    dry_run: bool
-    steps: tuple[Step, ...]
-    warnings: tuple[str, ...]
-    extras: tuple[Extra, ...]
-
-    def of(self, outcome: Outcome) -> tuple[Step, ...]:
-        return tuple(step for step in self.steps if step.outcome == outcome)
-
-    @property
-    def changes_something(self) -> bool:
-        return any(step.outcome != "unchanged" for step in self.steps)
-
-    @property
-    def is_drift(self) -> bool:
-        """The database is not what the file says: applying would change it, or it has more than the file names."""
-        return self.changes_something or bool(self.extras)
 
 
 class _RolledBack(Exception):
@@ -86,13 +42,14 @@ class _Run:
     warnings: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
-    def attempt(self, where: str, step: Callable[[], T]) -> T | None:
-        """Run one step; a refusal becomes a line of its own, so that a file's faults are all told at once. None = refused."""
+    def attempt(self, where: str, step: Callable[[], Step]) -> bool:
+        """Take one step; a refusal becomes a line of its own, so that a file's faults are all told at once. False = refused."""
         try:
-            return step()
+            self.steps.append(step())
         except (ConfigurationRefused, NotFound) as refusal:
             self.problems.append(f"{where}: {refusal}")
-            return None
+            return False
+        return True
 
 
 APPLY_ACTION: Final = "config.apply"
@@ -138,21 +95,15 @@ def _pass(configuration: Configuration, actor: str, reason: str, dry_run: bool) 
 
 
 def _connection(run: _Run, name: str, section: ConnectionSection) -> None:
-    where = f"connections.{name}"
-
-    def put() -> tuple[str, ...] | None:
+    def put() -> Step:
         draft = ConnectionDraft(name, section.url, _secrets(section.references))
-        return connection_changes.put(run.namespace, draft, actor=run.actor, reason=run.reason)
+        return _step("connection", name, connection_changes.put(run.namespace, draft, actor=run.actor, reason=run.reason))
 
-    before = len(run.problems)
-    changes = run.attempt(where, put)
-    if len(run.problems) == before:
-        run.steps.append(_step("connection", name, changes))
+    run.attempt(f"connections.{name}", put)
 
 
 def _pack(run: _Run, name: str, section: PackSection) -> bool:
     """Install, upgrade (when the file names the code's version and another one is installed) or configure. False = refused."""
-    where = f"packs.{name}"
 
     def put() -> Step:
         present = live_pack(run.namespace, name)
@@ -167,15 +118,10 @@ def _pack(run: _Run, name: str, section: PackSection) -> bool:
         settings_changed = section.settings is not None and installations.configure(run.namespace, name, section.settings, **shared)
         return _step("pack", name, ("settings: replaced",) if settings_changed else ())
 
-    step = run.attempt(where, put)
-    if step is not None:
-        run.steps.append(step)
-    return step is not None
+    return run.attempt(f"packs.{name}", put)
 
 
 def _endpoint(run: _Run, pack_name: str, slug: str, section: EndpointSection) -> None:
-    where = f"packs.{pack_name}.endpoint.{slug}"
-
     def put() -> Step:
         draft = EndpointDraft(
             pack_name=pack_name,
@@ -191,24 +137,20 @@ def _endpoint(run: _Run, pack_name: str, slug: str, section: EndpointSection) ->
             return Step("endpoint", slug, "created")
         return _step("endpoint", slug, endpoint_changes.change(run.namespace, draft, actor=run.actor, reason=run.reason))
 
-    step = run.attempt(where, put)
-    if step is not None:
-        run.steps.append(step)
+    run.attempt(f"packs.{pack_name}.endpoint.{slug}", put)
 
 
 def _route(run: _Run, key: str, section: RouteSection) -> None:
-    draft = draft_of(key, section)
-    published = run.attempt(f"routes.{key}", lambda: routes.publish(run.namespace, draft, actor=run.actor, reason=run.reason))
-    if published is None:
-        return
-    run.warnings.extend(published.warnings)
-    if not published.created:
-        run.steps.append(Step("route", key, "unchanged"))
-    elif not published.changes:
-        run.steps.append(Step("route", key, "created"))
-    else:
-        version = f"version: {published.route_facts.version}"
-        run.steps.append(Step("route", key, "changed", (version, *published.changes)))
+    def put() -> Step:
+        published = routes.publish(run.namespace, draft_of(key, section), actor=run.actor, reason=run.reason)
+        run.warnings.extend(published.warnings)
+        if not published.created:
+            return Step("route", key, "unchanged")
+        if not published.changes:
+            return Step("route", key, "created")
+        return Step("route", key, "changed", (f"version: {published.route_facts.version}", *published.changes))
+
+    run.attempt(f"routes.{key}", put)
 
 
 def draft_of(key: str, section: RouteSection) -> RouteDraft:

@@ -24,7 +24,7 @@ from django.db import connection, transaction
 
 from connectors import configuration, configuration_apply, connections, endpoints_cache, installed_packs, receive, router
 from connectors.changes import DEFAULT_NAMESPACE
-from connectors.configuration_apply import Report
+from connectors.configuration_report import Report
 from connectors.delivery import Headers, IngressRequest, Outcome
 from projection import activation, ranges, worker
 from projection.claim import Claimed

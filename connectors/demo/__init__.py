@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from connectors import configuration, configuration_apply, stored_secrets
 from connectors.configuration import Configuration
-from connectors.configuration_apply import Report
+from connectors.configuration_report import Report
 from connectors.demo import samples
 from connectors.models import Connection, Endpoint
 from connectors.states import EndpointState

@@ -10,8 +10,9 @@ from django.db import connection
 
 from connectors import configuration_export, endpoint_changes, installations, pack, routes, secrets
 from connectors.configuration import parse
-from connectors.configuration_apply import Extra, apply, draft_of
+from connectors.configuration_apply import apply, draft_of
 from connectors.configuration_errors import BadConfiguration
+from connectors.configuration_report import Extra
 from connectors.models import AuditEntry, Connection, Endpoint, Namespace, Pack, Route
 from connectors.stored_secrets import Secret
 from projection import clock

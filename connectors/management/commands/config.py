@@ -10,8 +10,8 @@ from django.core.management.base import CommandParser
 
 from connectors import configuration, configuration_apply, configuration_export
 from connectors.audit_log import cli_actor
-from connectors.configuration_apply import Report, Step
 from connectors.configuration_command import ConfigurationCommand, add_namespace, add_reason
+from connectors.configuration_report import Report, Step
 from projection.cli import DONE, USAGE
 
 
