@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 from dataclasses import dataclass
 
 from connectors import audit_log, stored_secrets
 from connectors.changes import lock_namespace, one_unit
 from connectors.models import Connection
+from connectors.signatures.standard_webhooks import SHARED_KEY, key_of
 from connectors.stored_secrets import Secret, SecretRefused
 from projection import clock
 
@@ -58,11 +58,10 @@ def _change(row: Connection, draft: ConnectionDraft) -> list[str]:
 
 
 def check_secret(name: str, value: Secret) -> None:
-    """Raises SecretRefused when the secret is no Standard Webhooks key (base64, `whsec_` before it or not)."""
-    bare = value.value.removeprefix("whsec_")
+    """Raises SecretRefused when the secret cannot sign: it is no base64 (`whsec_` before it or not), or a key that only verifies."""
     try:
-        key = base64.b64decode(bare + "=" * (-len(bare) % 4), validate=True)
-    except ValueError:
-        key = b""
-    if not key:
-        raise SecretRefused(f"a secret of connection {name!r} is no Standard Webhooks key: it must be base64, usually after whsec_")
+        version, _ = key_of(value.value)
+    except ValueError as error:
+        raise SecretRefused(f"a secret of connection {name!r} is no Standard Webhooks key: {error}") from None
+    if version != SHARED_KEY:
+        raise SecretRefused(f"a secret of connection {name!r} is a public key; requests are signed with a shared one, whsec_…")

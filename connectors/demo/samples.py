@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
-import hmac
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -19,7 +17,11 @@ from connectors.delivery import Headers, IngressRequest
 from connectors.endpoints_cache import EndpointFacts
 from connectors.ingress_path import ingress_path
 from connectors.models import Receipt
+from connectors.packs.generic import Generic
+from connectors.packs.github import GitHub
 from connectors.receive import receive
+from connectors.signatures.hubspot import TIMESTAMP_HEADER, V3_HEADER, sign_v3
+from connectors.signatures.plain import HmacSha256
 
 FOLDER: Final = Path(__file__).parent
 ENDPOINTS: Final = ("hubspot", "github", "messages", "orders")
@@ -34,16 +36,12 @@ Signer = Callable[[str, str, Mapping[str, str], bytes], dict[str, str]]
 
 def _hubspot(secret: str, url: str, _headers: Mapping[str, str], body: bytes) -> dict[str, str]:
     timestamp = str(int(time.time() * 1000))
-    mac = hmac.new(secret.encode(), b"POST" + url.encode() + body + timestamp.encode(), hashlib.sha256)
-    return {"X-HubSpot-Request-Timestamp": timestamp, "X-HubSpot-Signature-v3": base64.b64encode(mac.digest()).decode()}
+    request = IngressRequest("POST", url, Headers(), body)
+    return {TIMESTAMP_HEADER: timestamp, V3_HEADER: sign_v3(request, secret.encode(), timestamp)}
 
 
-def _hex(secret: str, body: bytes) -> str:
-    return hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
-
-
-def _github(secret: str, _url: str, _headers: Mapping[str, str], body: bytes) -> dict[str, str]:
-    return {"X-Hub-Signature-256": f"sha256={_hex(secret, body)}"}
+def _hmac(scheme: HmacSha256) -> Signer:
+    return lambda secret, _url, _headers, body: {scheme.header: scheme.sign(body, secret.encode())}
 
 
 def _messages(secret: str, _url: str, headers: Mapping[str, str], body: bytes) -> dict[str, str]:
@@ -52,11 +50,12 @@ def _messages(secret: str, _url: str, headers: Mapping[str, str], body: bytes) -
     return {"webhook-timestamp": str(int(now.timestamp())), "webhook-signature": signature}
 
 
-def _orders(secret: str, _url: str, _headers: Mapping[str, str], body: bytes) -> dict[str, str]:
-    return {"X-Signature": _hex(secret, body)}
-
-
-SIGNERS: Final[dict[str, Signer]] = {"hubspot": _hubspot, "github": _github, "messages": _messages, "orders": _orders}
+SIGNERS: Final[dict[str, Signer]] = {
+    "hubspot": _hubspot,
+    "github": _hmac(GitHub.signature),
+    "messages": _messages,
+    "orders": _hmac(Generic.signature),
+}
 
 
 def post_all(namespace: str, service_url: str) -> Iterator[str]:

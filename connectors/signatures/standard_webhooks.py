@@ -22,6 +22,8 @@ from connectors.signatures.checks import TOLERANCE_SECONDS, VERIFIED, is_one_of,
 SHARED_PREFIX: Final = "whsec_"
 PUBLIC_PREFIX: Final = "whpk_"
 PRIVATE_PREFIX: Final = "whsk_"
+SHARED_KEY: Final = "v1"
+"""Version of a signature under a shared secret."""
 ED25519_KEY_BYTES: Final = 32
 HEADER_FAMILIES: Final = ("webhook", "svix")
 
