@@ -15,7 +15,7 @@ from django.db.backends.mysql.base import DatabaseWrapper
 
 from connectors.models import Connection, Endpoint
 from connectors.secrets import encrypt
-from ops_ui import checks, tls
+from ops_ui import server_checks, tls
 from ops_ui.start import CannotStart
 from ops_ui.start.database_server import connect, ensure_database, has_tables, is_encrypted
 from projection import clock
@@ -40,10 +40,10 @@ def test_the_suite_s_server_passes_and_the_checks_are_registered() -> None:
 
 
 def test_another_isolation_level_is_refused() -> None:
-    assert checks.check_isolation(DEFAULT) == []
+    assert server_checks.check_isolation(DEFAULT) == []
     with connection.cursor() as cursor:
         cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-    found = checks.check_isolation(DEFAULT)
+    found = server_checks.check_isolation(DEFAULT)
     assert ids(found) == ["headrace.E002"]
     assert "REPEATABLE READ" in found[0].msg
 
@@ -51,12 +51,12 @@ def test_another_isolation_level_is_refused() -> None:
 def test_a_secret_that_no_key_opens_is_refused(settings: Any) -> None:
     Endpoint.objects.create(pack_id=1, namespace="acme", slug="crm", secrets=encrypt([{"secret": "s"}]), created_at=clock.now())
     Connection.objects.create(namespace="acme", name="target", url="https://t.example", secrets="", created_at=clock.now())
-    assert checks.check_secrets(DEFAULT) == []
+    assert server_checks.check_secrets(DEFAULT) == []
     old = settings.HEADRACE_ENCRYPTION_KEYS
     settings.HEADRACE_ENCRYPTION_KEYS = [Fernet.generate_key().decode()]
-    assert ids(checks.check_secrets(DEFAULT)) == ["headrace.E007"]
+    assert ids(server_checks.check_secrets(DEFAULT)) == ["headrace.E007"]
     settings.HEADRACE_ENCRYPTION_KEYS = [*settings.HEADRACE_ENCRYPTION_KEYS, *old]
-    assert checks.check_secrets(DEFAULT) == []
+    assert server_checks.check_secrets(DEFAULT) == []
 
 
 def test_a_refused_user_is_one_sentence_without_the_password() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.conf import settings as project
 
-from ops_ui import checks
+from ops_ui import checks, server_checks
 from ops_ui.database_url import database
 from projection import flows
 
@@ -37,12 +37,12 @@ def ids(found: list[Any]) -> list[str]:
     ],
 )
 def test_a_server_older_than_supported_is_refused(version: str, refused: bool) -> None:
-    found = checks.check_version(version)
+    found = server_checks.check_version(version)
     assert ids(found) == (["headrace.E009"] if refused else [])
 
 
 def test_the_refusal_of_an_old_server_names_both_versions_and_the_way_out() -> None:
-    (found,) = checks.check_version("10.5.4-MariaDB")
+    (found,) = server_checks.check_version("10.5.4-MariaDB")
     assert found.msg == "The database server is MariaDB 10.5, and 10.6 is the oldest that Headrace runs on."
     assert "Upgrade it" in str(found.hint)
 
@@ -91,17 +91,17 @@ def test_another_host_needs_tls(url: str, refused: bool, monkeypatch: pytest.Mon
 
 def test_the_packet_must_hold_the_largest_body(settings: Any) -> None:
     settings.HEADRACE_MAX_BODY_BYTES = 25 * MEBIBYTE
-    assert ids(checks.check_packet_size(51 * MEBIBYTE)) == []
-    assert ids(checks.check_packet_size(51 * MEBIBYTE - 1)) == ["headrace.E003"]
+    assert ids(server_checks.check_packet_size(51 * MEBIBYTE)) == []
+    assert ids(server_checks.check_packet_size(51 * MEBIBYTE - 1)) == ["headrace.E003"]
 
 
 def test_a_packet_too_small_for_one_pack_only_is_a_warning(settings: Any) -> None:
     settings.HEADRACE_MAX_BODY_BYTES = None
-    assert ids(checks.check_packet_size(64 * MEBIBYTE)) == []
-    found = checks.check_packet_size(16 * MEBIBYTE)
+    assert ids(server_checks.check_packet_size(64 * MEBIBYTE)) == []
+    found = server_checks.check_packet_size(16 * MEBIBYTE)
     assert ids(found) == ["headrace.W003"]
     assert "github" in found[0].msg
-    assert ids(checks.check_packet_size(10 * MEBIBYTE)) == ["headrace.E003"]
+    assert ids(server_checks.check_packet_size(10 * MEBIBYTE)) == ["headrace.E003"]
 
 
 def test_a_state_folder_under_a_file_is_refused(settings: Any, tmp_path: Path) -> None:
