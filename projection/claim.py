@@ -48,6 +48,13 @@ class ClaimedBatch:
     items: Sequence[Claimed]
     next_due: float | None = None
     """Seconds from now, by the database's clock."""
+    unreadable: Sequence[tuple[WorkRow, str]] = ()
+    """Items that were taken although nobody can run them, with the reason: their event does not prove their route."""
+
+    @property
+    def ids(self) -> list[int]:
+        """Every work item under the token."""
+        return [*(one.item.id for one in self.items), *(row.id for row, _ in self.unreadable)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +76,17 @@ def claim(limit: int, *, owner: str, lease_seconds: int) -> ClaimedBatch:
         ahead = [(run_after - now).total_seconds() for _, _, run_after, now in due]
         return ClaimedBatch(token, (), min(ahead) if ahead else None)
     taken = _swap_without_lost_lanes(ready, limit, owner, token, lease_seconds)
-    items = [
-        Claimed(row, selected, _route(snapshot))
-        for row, selected, snapshot in (WorkItem.objects.read_claimed(taken, token) if taken else ())
-    ]
+    items: list[Claimed] = []
+    unreadable: list[tuple[WorkRow, str]] = []
+    for row, selected, snapshot in WorkItem.objects.read_claimed(taken, token) if taken else ():
+        try:
+            items.append(Claimed(row, selected, _route(snapshot)))
+        except ValueError as error:
+            unreadable.append((row, f"event {selected.id} does not prove the route of its work: {error}"))
     items.sort(key=lambda claimed: (claimed.item.lane_position, claimed.item.id))
     if items:
         log_event("claim", count=len(items), worker=owner)
-    return ClaimedBatch(token, items)
+    return ClaimedBatch(token, items, unreadable=unreadable)
 
 
 @lru_cache(512)

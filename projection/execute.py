@@ -65,12 +65,20 @@ class Attempt:
 
 
 def prepare(batch: ClaimedBatch, owner: str) -> tuple[list[Attempt], list[Ending]]:
-    """Attempts of a claimed batch with their inputs, and endings of items that cannot run (a broken range). Two or three statements."""
+    """Attempts of a claimed batch with their inputs, and endings of items that cannot run (no route, a broken range).
+
+    Two or three statements.
+    """
+    unreadable = [
+        Ending(row.id, row.work_id, batch.token, row.attempts, State.DEAD, outcome="dead", error=reason, owner=owner)
+        for row, reason in batch.unreadable
+    ]
     try:
         inputs = read_inputs(batch.items)
     except BrokenRange:
-        return _prepare_one_by_one(batch, owner)
-    return [_attempt(one, batch.token, owner, inputs[one.item.id]) for one in batch.items], []
+        attempts, broken = _prepare_one_by_one(batch, owner)
+        return attempts, unreadable + broken
+    return [_attempt(one, batch.token, owner, inputs[one.item.id]) for one in batch.items], unreadable
 
 
 def _attempt(one: Claimed, token: str, owner: str, inputs: Sequence[Input]) -> Attempt:

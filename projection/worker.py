@@ -58,9 +58,9 @@ class ClaimWorker:
         with self._timed("claim"):
             batch = claim(self._batch, owner=self._heartbeat.owner, lease_seconds=self._lease_seconds)
         self.next_due = batch.next_due
-        if not batch.items:
+        ids = batch.ids
+        if not ids:
             return 0
-        ids = [one.item.id for one in batch.items]
         self._heartbeat.keep(ids, batch.token)
         try:
             with self._timed("input_read"):

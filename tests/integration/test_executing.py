@@ -392,6 +392,21 @@ def test_an_item_whose_range_is_broken_fails_alone_with_the_reason() -> None:
     WorkItem.objects.filter(source_lane="contact:7").update(projection_key=Event.objects.get(source_id="7").projection_key)
 
 
+@pytest.mark.parametrize("snapshot", [None, "no json", "[]", '{"id": 1}'])
+@pytest.mark.parametrize("others", [0, 2])
+def test_an_item_whose_route_cannot_be_proven_is_dead_and_its_siblings_run(snapshot: str | None, others: int) -> None:
+    ingress = per_event()
+    ingress.admit(change(7), *[change(n) for n in range(others)])
+    event = Event.objects.filter(source_id="7")
+    proof = event.get().route_snapshot
+    event.update(route_snapshot=snapshot)
+    with recording() as seen:
+        assert drain_claims() == 1 + others
+    assert (states(7), len(seen.runs)) == (["dead"], others)
+    assert "does not prove the route" in WorkFailure.objects.get().error
+    event.update(route_snapshot=proof)
+
+
 def test_a_worker_reports_each_item_once_and_drops_its_lease() -> None:
     ingress = per_event()
     ingress.admit(*[change(n) for n in range(30)])
