@@ -57,7 +57,14 @@ class One:
         kind = earlier.kind if earlier else KINDS[self.kind % len(KINDS)]
         source, lane = (earlier.source, earlier.lane) if earlier else SOURCES[self.source % len(SOURCES)]
         lane = "" if self.laneless else lane
-        members = {"id": delivery, "kind": kind, "type": "contact", "contact": source, "lane": lane or None, "n": len(world.delivered)}
+        members = {
+            "id": delivery,
+            "kind": kind,
+            "type": "contact",
+            "contact": source,
+            "lane": lane or None,
+            "n": len(world.delivered),
+        }
         return Item(delivery, kind, source, lane, json.dumps(members))
 
 
@@ -96,9 +103,7 @@ class RouteReceipts:
         counts = world.model.admit([items for _, items in batch])
         expected = {receipt: (c.items, c.events, c.duplicates, c.conflicts) for (receipt, _), c in zip(batch, counts, strict=True)}
         rows = Receipt.objects.filter(id__in=expected, state="routed")
-        assert {
-            row.id: (row.item_count, row.event_count, row.duplicate_count, row.conflict_count) for row in rows
-        } == expected
+        assert {row.id: (row.item_count, row.event_count, row.duplicate_count, row.conflict_count) for row in rows} == expected
         assert (report.receipts, report.repaired) == (len(batch), 0)
 
 

@@ -10,32 +10,14 @@ import os
 import random
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from tests.model.history import histories, play
+from tests.model.exploring import explore
 from tests.model.world import Beginning
 
 SEQUENCES = int(os.environ.get("MODEL_SEQUENCES", "500"))
 SHARDS = 4
 """Of equal size, so that pytest-xdist can share them out."""
 SEED = int(os.environ.get("MODEL_SEED", "0")) or random.SystemRandom().randrange(1, 2**32)
-
-
-def explore(beginning: Beginning, from_seed: int, sequences: int) -> None:
-    @seed(from_seed)
-    @settings(
-        max_examples=sequences,
-        deadline=None,
-        database=None,
-        phases=(Phase.generate, Phase.shrink),
-        suppress_health_check=list(HealthCheck),
-        print_blob=False,
-    )
-    @given(histories())
-    def agree(steps: list[object]) -> None:
-        play(beginning, steps)
-
-    agree()
 
 
 @pytest.mark.timeout(120 + 2 * SEQUENCES)

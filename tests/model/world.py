@@ -325,7 +325,9 @@ class World:
                 owners[event.ordinal].append(work)
         for event in self.model.events:
             wanted = 1 if event.route and event.replay_of is None else 0
-            assert len(owners[event.ordinal]) == wanted, f"{event} is an input of {[describe(one) for one in owners[event.ordinal]]}"
+            assert len(owners[event.ordinal]) == wanted, (
+                f"{event} is an input of {[describe(one) for one in owners[event.ordinal]]}"
+            )
 
     # Pauses: flags that the claim reads.
 

@@ -1,0 +1,92 @@
+"""The model test finds faults: with one planted in the product, a few histories disagree with the reference.
+
+Each fault is a slip that somebody could make in one function or one statement of the protocol's core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import projection
+from projection import complete, coverage, generations, lanes, materialize, ranges, replay, rescue, settle
+from projection.managers import WorkItemManager
+from projection.statements import catalogue
+from tests.model.exploring import explore
+from tests.model.world import Beginning
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+SQL = Path(projection.__file__).parent / "sql"
+ENOUGH = 150
+"""Histories after which a fault counts as not found; most are found within ten."""
+
+
+def function(module: Any, name: str, fault: Callable[..., Any]) -> Plant:
+    """`fault` instead of a function; it is given the true one first."""
+    true = getattr(module, name)
+    return lambda patch: patch.setattr(module, name, lambda *args, **kwargs: fault(true, *args, **kwargs))
+
+
+def text(name: str, true: str, fault: str) -> Plant:
+    """Another text in a statement."""
+
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        statement = catalogue(SQL)[name]
+        assert true in statement
+        patch.setitem(catalogue(SQL), name, statement.replace(true, fault))
+
+    return plant
+
+
+def both(one: Plant, other: Plant) -> Plant:
+    """A rule that is kept in two places."""
+
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        one(patch)
+        other(patch)
+
+    return plant
+
+
+FAULTS: dict[str, Plant] = {
+    "an unclaimed replay takes new events": function(materialize, "decide", lambda true, key, head, rows, is_first: true(
+        key, head, [replace(row, replay_of_work_id=None) for row in rows], is_first=is_first)),
+    "a claimed generation takes new events": function(generations, "is_frozen", lambda true, active: active.is_replay),
+    "a later selection runs at once": text("advance_generations", "w.RunAfter = s.RunAfter", "w.RunAfter = UTC_TIMESTAMP(6)"),
+    "no handoff to the successor": function(complete, "_activate", lambda true, keys: []),
+    "nobody unblocks the lane": function(lanes, "unblock_next", lambda true, ended, blocking=None: 0),
+    "settling work blocks its lane": function(lanes, "blocks", lambda true, state, run_after, now: True),
+    "a lane is claimed beside its holder": text("preselect_work_items", "h.LaneHolderKey = c.LaneKey", "h.LaneHolderKey = 'x'"),
+    "the first of a lane is not first": text("preselect_work_items", "f.LanePosition < c.LanePosition", "f.LanePosition > c.LanePosition"),
+    "a hold is forgotten": both(text("preselect_work_items", "x.LaneKey = c.LaneKey", "x.LaneKey = 'x'"),
+        text("claim_work_items", "x.LaneKey = w.LaneKey", "x.LaneKey = 'x'")),
+    "every admission settles anew": function(settle, "deadlines", lambda true, events, now: {
+        settle.burst_of(event): now + event.route.settle for event in events if settle.burst_of(event)}),
+    "only history bounds a range": text(
+        "read_lower_bounds", "p.ReplayOfWorkId IS NULL", "p.ReplayOfWorkId IS NULL AND p.TerminalAt IS NOT NULL"),
+    "replay events are inputs": text("read_inputs", "AND ReplayOfEventId IS NULL", ""),
+    "a replay has its own inputs only": function(ranges, "_inputs", lambda true, one, roots, events: true(one, roots, events)[-1:]),
+    "a lost lease writes": function(complete, "_holds", lambda true, row, ending: row is not None and row.is_nonterminal),
+    "a hand-back uses the budget": text("retry_claimed_work_items", "w.Attempts - d.CountBack", "w.Attempts"),
+    "a rescue never gives up": function(rescue, "_ending", lambda true, row: true(replace(row, max_attempts=99))),
+    "duplicates of retired routes repeat": function(coverage, "find_known", lambda true, events: true(
+        [replace(event, sibling_keys=()) for event in events])),
+    "a replay passes a live generation": function(replay, "_refusal", lambda true, work_id, rows, active: true(work_id, rows, {})),
+    "a replay starts at the first death again": function(replay, "_refusal", lambda true, work_id, rows, active: true(
+        work_id, rows[:1], active)),
+    "a retry lets its lane go": text("retry_claimed_work_items", "w.LeaseOwner = NULL", "w.LaneHolderKey = NULL, w.LeaseOwner = NULL"),
+    "a retry comes a moment early": function(WorkItemManager, "retry_claimed_work_items", lambda true, self, delays: true(
+        self, [(item, max(0, delay - 1), back) for item, delay, back in delays])),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_planted_fault_is_found(beginning: Beginning, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    FAULTS[name](monkeypatch)
+    with pytest.raises(Exception) as found:  # noqa: PT011 - a disagreement, or an error of the product or the database
+        explore(beginning, 1, ENOUGH, shrink=False)
+    assert "Unsatisfiable" not in type(found.value).__name__
