@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
-from connectors.retarget import replay_retargeted
+from connectors.retarget import current_targets, without_target
 from connectors.traced import TracedItem
 from connectors.work_filters import WorkFilter, work_items
 from projection.models import WorkItem
 from projection.refusals import Refused
-from projection.replay import Deferred, Replayed, Result, replay_many
+from projection.replay import Deferred, Replayed, Result
 from projection.replay_chains import read_chains
 from projection.states import NONTERMINAL, ExecutionClass, State
 
@@ -97,14 +97,6 @@ def replay_all(bulk: Sequence[Candidate], act: Act) -> Outcome:
     return outcome
 
 
-def replay_part(work_ids: Sequence[str], *, actor: str, reason: str, retarget: bool = False) -> list[Result]:
-    """As `projection.replay.replay_many`, for any texts at all; `retarget`: under the current version of each item's route."""
-    possible = [work_id for work_id in work_ids if work_id.isascii()]
-    replay = replay_retargeted if retarget else replay_many
-    known = dict(zip(possible, replay(possible, actor=actor, reason=reason), strict=True))
-    return [known.get(work_id) or not_found(work_id) for work_id in work_ids]
-
-
 def not_found(work_id: str) -> Refused:
     return Refused(work_id, "not_found", f"there is no work item {work_id}")
 
@@ -113,8 +105,10 @@ def _same_source(one: Candidate, first: str) -> Deferred:
     return Deferred(one.work_id, "same_source", f"the replay of {first}, of the same source, has to end first; ask again after it")
 
 
-def preview(bulk: Sequence[Candidate]) -> Act:
-    """What `replay_part` would answer as things stand, without writing; the new WorkId is left empty.
+def preview(bulk: Sequence[Candidate], *, retarget: bool = False) -> Act:
+    """What a replay would answer as things stand, without writing; the new WorkId is left empty.
+
+    Not seen beforehand: `no_class_proof`, `class_change` and `kind_change`, which need each item's event.
 
     Reads the whole bulk's state at once: four queries for each 1,000 items, one more for each level of replay.
     """
@@ -124,11 +118,15 @@ def preview(bulk: Sequence[Candidate]) -> Act:
     replays = _newest_replays(work_ids)
     active = _active_scopes([one.scope for one in bulk if one.scope])
     by_id = {one.work_id: one for one in bulk}
+    targets = current_targets(work_ids) if retarget else {}
 
     def answer(part: Sequence[str]) -> list[Result]:
         results: list[Result] = []
         taken: dict[str, str] = {}
         for one in (by_id[work_id] for work_id in part):
+            if retarget and targets.get(one.work_id) is None:
+                results.append(without_target(one.work_id, targets))
+                continue
             verdict = judge(one.work_id, states.get(one.work_id), replays.get(one.work_id), active.get(one.scope or ""))
             if isinstance(verdict, Replayed) and one.scope:
                 first = taken.setdefault(one.scope, one.work_id)

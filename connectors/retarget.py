@@ -29,13 +29,14 @@ def replay_retargeted(work_ids: Sequence[str], *, actor: str, reason: str) -> li
             known = dict(zip(possible, replay_many(possible, actor=actor, reason=reason, targets=_present(targets)), strict=True))
         except StaleIncarnation:
             continue
-        return [known.get(work_id) or _without_target(work_id, targets) for work_id in work_ids]
+        return [known.get(work_id) or without_target(work_id, targets) for work_id in work_ids]
     raise StaleIncarnation(f"packs were upgraded {ROUNDS} times while {len(work_ids)} replays were prepared; try again")
 
 
 def current_targets(work_ids: Sequence[str]) -> dict[str, Target | None]:
     """WorkId → the current version of its route key with the incarnation in force; None = that key is retired. A few queries."""
-    items = list(WorkItem.objects.filter(work_id__in=work_ids).values_list("work_id", "namespace", "route_id"))
+    possible = [work_id for work_id in work_ids if work_id.isascii()]  # no WorkId is anything else, and the column takes none
+    items = list(WorkItem.objects.filter(work_id__in=possible).values_list("work_id", "namespace", "route_id"))
     keys = dict(Route.objects.filter(id__in={route for _, _, route in items}).values_list("id", "route_key"))
     books = {namespace: route_book.load(namespace) for namespace in {namespace for _, namespace, _ in items}}
     current = {
@@ -51,7 +52,8 @@ def _present(targets: dict[str, Target | None]) -> dict[str, Target]:
     return {work_id: target for work_id, target in targets.items() if target is not None}
 
 
-def _without_target(work_id: str, targets: dict[str, Target | None]) -> Refused:
+def without_target(work_id: str, targets: dict[str, Target | None]) -> Refused:
+    """Why an item has no target: its route is retired, or there is no such item."""
     if work_id in targets:
         return Refused(
             work_id, "no_current_route", f"the route of {work_id} is retired; publish it again, or replay without retarget"

@@ -69,14 +69,17 @@ def work_items(chosen: WorkFilter) -> QuerySet[WorkItem]:
 def moment(text: str) -> datetime:
     """A time argument: ISO 8601 (without zone: UTC), or a duration before now such as `2h`. Raises ValueError naming both forms."""
     try:
-        return clock.now() - timedelta(seconds=durations.seconds(text))
-    except ValueError:
-        pass  # not a duration: then it is a date
-    try:
         at = datetime.fromisoformat(text)
     except ValueError:
-        raise ValueError(f"{text!r} is no time; write ISO 8601 (2026-01-31T10:00:00Z) or how long ago (2h, 7d)") from None
+        return clock.now() - timedelta(seconds=_ago(text))
     return at.replace(tzinfo=at.tzinfo or UTC)
+
+
+def _ago(text: str) -> float:
+    try:
+        return durations.seconds(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is no time; write ISO 8601 (2026-01-31T10:00:00Z) or how long ago (2h, 7d)") from None
 
 
 def _has_error(text: str) -> Q:

@@ -17,14 +17,13 @@ from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 
-from connectors import audit_log
-from projection.replay import Refused, Replayed
-from projection.replay import replay as replay_dead_item
+from connectors import audited
+from projection.replay import Replayed
 
 Action = Callable[[HttpRequest], HttpResponse]
 
 CHOSEN_AT_ONCE: Final = 200
-"""Dead items of one request: a page of them fits well; more is the work of `dlq replay`, which runs as long as it needs."""
+"""Dead items of one request and transaction: a page of them fits well; more is the work of `dlq replay`, which takes its time."""
 REFUSALS_SHOWN: Final = 5
 
 
@@ -61,19 +60,17 @@ def replay(request: HttpRequest) -> HttpResponse:
 
 def _replay_each(request: HttpRequest, chosen: list[str], reason: str) -> None:
     actor = request.user.get_username()
-    results = [replay_dead_item(work_id, actor=actor, reason=reason) for work_id in chosen]
+    results = audited.replay(chosen, actor=actor, reason=reason)
     done = [one for one in results if isinstance(one, Replayed)]
-    refused = [one for one in results if isinstance(one, Refused)]
-    for one in done:
-        audit_log.record(actor, "work.replay", one.work_id, reason, detail={"replay_work_id": one.replay_work_id})
+    left = [one for one in results if not isinstance(one, Replayed)]
     if len(done) == 1:
         messages.success(request, f"Replayed as {done[0].replay_work_id}.")
     elif done:
         messages.success(request, f"Replayed {len(done)} dead letters.")
-    for refusal in refused[:REFUSALS_SHOWN]:
-        messages.warning(request, f"{refusal.id} was not replayed: {refusal.reason}")
-    if len(refused) > REFUSALS_SHOWN:
-        messages.warning(request, f"{len(refused) - REFUSALS_SHOWN} more were not replayed.")
+    for one in left[:REFUSALS_SHOWN]:
+        messages.warning(request, f"{one.id} was not replayed: {one.reason}")
+    if len(left) > REFUSALS_SHOWN:
+        messages.warning(request, f"{len(left) - REFUSALS_SHOWN} more were not replayed.")
 
 
 def _back(request: HttpRequest) -> str:

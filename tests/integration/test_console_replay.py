@@ -83,6 +83,20 @@ def test_several_are_replayed_each_on_its_own() -> None:
     assert AuditEntry.objects.filter(action="work.replay").count() == 2
 
 
+def test_of_two_dead_letters_of_one_source_the_later_one_waits_for_the_replay_of_the_first() -> None:
+    ingress = open_ingress()
+    ingress.route()
+    ingress.admit(change(7))
+    kill()
+    ingress.admit(change(7))
+    kill()
+    first, second = generations(7)
+    messages = post(console_world.client("operator"), work=[first.work_id, second.work_id])
+    assert messages[0].startswith("Replayed as ")
+    assert messages[1].startswith(f"{second.work_id} was not replayed: {first.work_id} of the same source is replayed first")
+    assert AuditEntry.objects.filter(action="work.replay").count() == 1
+
+
 INCOMPLETE: tuple[tuple[dict[str, Any], str], ...] = (
     ({"work": []}, "choose at least one"),
     ({"work": ["x"], "reason": " "}, "needs a reason"),

@@ -96,6 +96,16 @@ def test_another_identity_of_the_source_that_is_active_refuses_it() -> None:
     assert (refused.code, generations(7)[-1].work_id in refused.reason) == ("active_generation", True)
 
 
+def test_a_dry_run_of_the_command_refuses_a_retired_route_as_the_replay_would() -> None:
+    dead = die(open_ingress())
+    Route.objects.update(is_current=False)
+    dry_code, dry = commands.run("dlq", "replay", dead.work_id, "--retarget", "--dry-run")
+    code, real = commands.run("dlq", "replay", dead.work_id, "--retarget", "--reason", "x")
+    assert (dry_code, code) == (1, 1)
+    assert dry["refused"] == real["refused"]
+    assert [one["code"] for one in dry["refused"]] == ["no_current_route"]
+
+
 def test_the_command_retargets() -> None:
     ingress = open_ingress()
     dead = die(ingress)

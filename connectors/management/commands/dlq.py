@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from connectors import audit_log, dead_letters
+from connectors import audited, dead_letters
+from connectors.audit_log import cli_actor
 from connectors.dead_letters import Candidate, DeadLetter
 from connectors.operations_command import OperationsCommand, first_line
 from connectors.work_filters import UnknownName, WorkFilter, moment
 from projection.cli import DONE, FINDINGS, iso, table
-from projection.discard import discard, preview_discard
+from projection.discard import preview_discard
 from projection.refusals import Refused
-from projection.replay import Replayed, Result
 
 
 class Command(OperationsCommand):
@@ -58,8 +59,11 @@ class Command(OperationsCommand):
 
     def replay(self, *, dry_run: bool, reason: str, retarget: bool, **options: Any) -> int:
         bulk = self._chosen(options, unreplayed=True)
-        actor = audit_log.cli_actor()
-        act = dead_letters.preview(bulk) if dry_run else lambda part: _replay(part, actor, reason, retarget=retarget)
+        act = (
+            dead_letters.preview(bulk, retarget=retarget)
+            if dry_run
+            else partial(audited.replay, actor=cli_actor(), reason=reason, retarget=retarget)
+        )
         outcome = dead_letters.replay_all(bulk, act)
         answer = {
             "replayed": [asdict(one) for one in outcome.replayed],
@@ -76,17 +80,15 @@ class Command(OperationsCommand):
 
     def discard(self, *, dry_run: bool, reason: str, **options: Any) -> int:
         bulk = self._chosen(options, unreplayed=False)
-        actor = audit_log.cli_actor()
+        actor = cli_actor()
         discarded: list[dict[str, str]] = []
         refused: list[Refused] = []
         for one in bulk:
-            outcome = preview_discard(one.work_id) if dry_run else discard(one.work_id, actor=actor, reason=reason)
+            outcome = preview_discard(one.work_id) if dry_run else audited.discard(one.work_id, actor=actor, reason=reason)
             if isinstance(outcome, Refused):
                 refused.append(outcome)
-                continue
-            discarded.append(asdict(outcome))
-            if not dry_run:
-                audit_log.record(actor, "work.discard", one.work_id, reason)
+            else:
+                discarded.append(asdict(outcome))
         would = "would be discarded" if dry_run else "discarded"
         lines = [f"{would}: {one['work_id']}" for one in discarded] + [f"refused: {one.id}: {one.reason}" for one in refused]
         lines.append(f"{len(discarded)} {would}, {len(refused)} refused")
@@ -127,14 +129,6 @@ def _filter(options: dict[str, Any]) -> WorkFilter:
     return WorkFilter(
         route=options["route"], pack=options["pack"], error=options["error"], source=options["source"], since=since, until=until
     )
-
-
-def _replay(part: Sequence[str], actor: str, reason: str, *, retarget: bool) -> list[Result]:
-    results = dead_letters.replay_part(part, actor=actor, reason=reason, retarget=retarget)
-    for one in results:
-        if isinstance(one, Replayed):
-            audit_log.record(actor, "work.replay", one.work_id, reason, detail={"replay_work_id": one.replay_work_id})
-    return results
 
 
 def _table(found: list[DeadLetter]) -> list[str]:

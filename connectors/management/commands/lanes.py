@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from django.core.management.base import CommandError, CommandParser
 
-from connectors import audit_log
+from connectors import audited
+from connectors.audit_log import cli_actor
 from connectors.lane_names import NamedLane, find_lanes
 from connectors.traced import TracedItem
-from projection import lanes as lane_room
 from projection.cli import DONE, FINDINGS, HeadraceCommand, iso, refusal, table
 from projection.lane_list import LaneSummary, lanes, queue
 from projection.why import why_lane
@@ -62,27 +62,23 @@ class Command(HeadraceCommand):
         return {**asdict(summary or empty), "lane": named.lane, "why": asdict(why_lane(named.lane_key)), "items": items}
 
     def hold(self, *, lane: str, reason: str, **_options: Any) -> int:
-        actor = audit_log.cli_actor()
         because = reason or "held from the command line"
         named = self._the_one(lane)
         if named is None:
             return self._not_found(lane)
-        if not lane_room.hold(named.namespace, named.lane_key, named.lane, actor=actor, reason=because):
+        if not audited.hold(named, actor=cli_actor(), reason=because):
             return self._refuse(
                 "held", named, "already_held", f"The lane {named.lane} is held already; `lanes show` tells by whom."
             )
-        audit_log.record(actor, "lane.hold", named.lane, because, detail={"lane_key": named.lane_key})
         self.emit({"held": [asdict(named)], "refused": []}, [f"held: {named.lane}"])
         return DONE
 
     def release(self, *, lane: str, reason: str, **_options: Any) -> int:
-        actor = audit_log.cli_actor()
         named = self._the_one(lane)
         if named is None:
             return self._not_found(lane)
-        if not lane_room.release(named.lane_key, actor=actor):
+        if not audited.release(named, actor=cli_actor(), reason=reason):
             return self._refuse("released", named, "not_held", f"The lane {named.lane} is not held.")
-        audit_log.record(actor, "lane.release", named.lane, reason, detail={"lane_key": named.lane_key})
         self.emit({"released": [asdict(named)], "refused": []}, [f"released: {named.lane}"])
         return DONE
 

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from connectors import audit_log
-from connectors.dead_letters import not_found
+from connectors import audited
+from connectors.audit_log import cli_actor
 from connectors.operations_command import OperationsCommand, first_line
 from connectors.traced import TracedItem
 from connectors.work_filters import UnknownName, WorkFilter, work_items
-from projection.cancel import cancel
 from projection.cli import DONE, FINDINGS, iso, table
 from projection.refusals import Refused
-from projection.retry_now import retry_now
 from projection.states import State
 
 
@@ -63,33 +62,21 @@ class Command(OperationsCommand):
         return DONE
 
     def cancel(self, *, work_ids: list[str], reason: str, **_options: Any) -> int:
-        def one(work_id: str, actor: str) -> Refused | None:
-            outcome = cancel(work_id, actor=actor, reason=reason) if work_id.isascii() else not_found(work_id)
-            return outcome if isinstance(outcome, Refused) else None
-
-        return self._each("cancelled", "work.cancel", work_ids, reason, one)
+        return self._each("cancelled", work_ids, partial(audited.cancel, actor=cli_actor(), reason=reason))
 
     def retry_now(self, *, work_ids: list[str], reason: str, **_options: Any) -> int:
-        def one(work_id: str, actor: str) -> Refused | None:
-            waits = retry_now(work_id, actor=actor)
-            return (
-                None if waits else Refused(work_id, "not_waiting", "It does not wait to retry; `work show` tells where it stands.")
-            )
+        return self._each("retried", work_ids, partial(audited.retry_now, actor=cli_actor(), reason=reason))
 
-        return self._each("retried", "work.retry_now", work_ids, reason, one)
-
-    def _each(self, done: str, action: str, work_ids: list[str], reason: str, act: Callable[[str, str], Refused | None]) -> int:
-        """Act on each item on its own; what was done leaves an audit entry, what was refused a reason."""
-        actor = audit_log.cli_actor()
+    def _each(self, done: str, work_ids: list[str], act: Callable[[str], object]) -> int:
+        """Act on each item on its own; what `act` answers is what was done, or Refused."""
         succeeded: list[dict[str, str]] = []
         refused: list[Refused] = []
         for work_id in dict.fromkeys(work_ids):
-            outcome = act(work_id, actor)
-            if outcome is not None:
+            outcome = act(work_id)
+            if isinstance(outcome, Refused):
                 refused.append(outcome)
-                continue
-            audit_log.record(actor, action, work_id, reason)
-            succeeded.append({"work_id": work_id})
+            else:
+                succeeded.append({"work_id": work_id})
         lines = [f"{done}: {one['work_id']}" for one in succeeded] + [f"refused: {one.id}: {one.reason}" for one in refused]
         self.emit({done: succeeded, "refused": [asdict(one) for one in refused]}, lines)
         return FINDINGS if refused else DONE
