@@ -11,8 +11,7 @@ from typing import Any
 import MySQLdb
 from django.db import connection
 
-READ_COUNTERS = ("Handler_read_first", "Handler_read_key", "Handler_read_last", "Handler_read_next", "Handler_read_prev", "Handler_read_rnd",
-                 "Handler_read_rnd_next")  # fmt: skip
+READ_COUNTERS = tuple(f"Handler_read_{kind}" for kind in ("first", "key", "last", "next", "prev", "rnd", "rnd_next"))
 
 
 @dataclass
@@ -100,7 +99,6 @@ def locked_ids(table: str, ids: list[int]) -> list[int]:
     finally:
         other.close()
     return found
-
 
 
 def full_scans(texts: Iterable[str]) -> list[str]:

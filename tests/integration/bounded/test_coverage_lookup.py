@@ -22,7 +22,9 @@ def history() -> list[int]:
     items = [work_row(event, State.PROCESSED) for event in events]
     generation = {"WorkId": hashed("old"), "LaneOrdinal": "n + 200", "EventId": "n + 1000000"}
     copy_rows(items[0], DEPTH, **generation)
-    copy_rows(items[0], DEPTH, **{**generation, "WorkId": hashed("again"), "EventId": "n + 2000000", "ReplayOfWorkId": hashed("old")})
+    copy_rows(
+        items[0], DEPTH, **{**generation, "WorkId": hashed("again"), "EventId": "n + 2000000", "ReplayOfWorkId": hashed("old")}
+    )
     refresh_statistics("_System_ConnectorEvent", "_System_ConnectorWorkItem")
     return [event.id for event in events]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from connectors.router import drain_receipts
@@ -15,7 +13,7 @@ from projection.models import WorkItem
 from projection.states import State
 from projection.units import run_unit
 from tests.bulk_rows import copy_rows, hashed
-from tests.deliveries import change, changes, generations, open_ingress, states
+from tests.deliveries import change, generations, open_ingress, states
 from tests.flows_of_tests import recording
 from tests.rows import event_row, route_of, work_row
 from tests.server_work import Work, full_scans, refresh_statistics, server_work, texts_recorded
@@ -53,19 +51,17 @@ def unrelated(count: int = 20_000) -> None:
     """Live and historical rows of other lanes."""
     other = work_row(event_row(SINGLE, source_id="other"), State.PENDING)
     copy_rows(other, count // 2, WorkId=hashed("live"), LaneKey=hashed("lane"))
-    copy_rows(
-        other, count // 2, WorkId=hashed("done"), LaneKey=hashed("lane"), State="'processed'", TerminalAt="UTC_TIMESTAMP(6)"
-    )
+    copy_rows(other, count // 2, WorkId=hashed("done"), LaneKey=hashed("lane"), State="'processed'", TerminalAt="UTC_TIMESTAMP(6)")
 
 
 @pytest.fixture(params=["shallow", "deep"])
-def lane_heads(request: pytest.FixtureRequest) -> Iterator[list[WorkItem]]:
+def lane_heads(request: pytest.FixtureRequest) -> list[WorkItem]:
     found = heads()
     unrelated()
     if request.param == "deep":
         depth(found[0])
     refresh_statistics(*TABLES)
-    yield found
+    return found
 
 
 def test_ending_130_heads_unblocks_130_lanes_in_eight_statements(lane_heads: list[WorkItem]) -> None:
@@ -134,4 +130,3 @@ def test_the_guards_decide_which_new_items_wait() -> None:
         let_retries_come_due()
         taken = [item_of(one) for one in ByHand("another").claim()]
         assert sorted((item.source_lane, item.attempts) for item in taken) == [("contact:retrying", 2), ("contact:settling", 1)]
-

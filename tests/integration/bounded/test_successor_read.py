@@ -38,7 +38,12 @@ def queue(count: int, keys: int) -> list[int]:
     """Plant `count` queued successors on the first projections; 500 terminal generations over all of them. Ids of the planted."""
     actives = list(WorkItem.objects.order_by("id"))
     for number, active in zip(range(20), itertools.cycle(actives), strict=False):
-        finished = {"State": "'processed'", "TerminalAt": "UTC_TIMESTAMP(6)", "ProjectionActiveKey": "NULL", "LaneHolderKey": "NULL"}
+        finished = {
+            "State": "'processed'",
+            "TerminalAt": "UTC_TIMESTAMP(6)",
+            "ProjectionActiveKey": "NULL",
+            "LaneHolderKey": "NULL",
+        }
         copy_rows(active, TERMINAL // 20, WorkId=hashed(f"old {number} "), LaneOrdinal="0", **finished)
     targets = actives[: max(1, min(keys, count // 2))]
     for number in range(count):

@@ -1,0 +1,124 @@
+"""B6: admission and claim cost the same beside a large history as on empty tables, in statements and in rows read.
+
+20,000 events and 4,000 terminal generations in every suite; 1,000,000 and 200,000 at full scale (HEADRACE_TEST_SCALE=full). On empty
+tables the optimizer scans the few rows that there are, so each step alone is compared with a small history, and the sum with none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from connectors.bench.workbench import texts_sent
+from connectors.router import drain_receipts
+from projection import clock
+from projection.models import Event, WorkItem
+from projection.states import State
+from projection.worker import drain_claims
+from tests.bulk_rows import copy_rows, hashed
+from tests.deliveries import Ingress, change, open_ingress
+from tests.flows_of_tests import recording
+from tests.scale import size
+from tests.server_work import refresh_statistics, server_work
+from tests.workers_by_hand import ByHand, report
+
+pytestmark = [pytest.mark.usefixtures("database"), pytest.mark.scale, pytest.mark.timeout(3000)]
+
+EVENTS = size(20_000, 1_000_000)
+TERMINAL = size(4_000, 200_000)
+TABLES = ("_System_ConnectorEvent", "_System_ConnectorWorkItem")
+SOURCES = 50
+
+
+def cost(work: Callable[[], object]) -> tuple[int, int]:
+    """(statements, rows read)."""
+    with server_work() as read, texts_sent() as texts:
+        work()
+    return texts.count, read.rows_read
+
+
+def round_of_work(ingress: Ingress, first: int) -> dict[str, tuple[int, int]]:
+    """Costs of admitting fresh sources, advancing them, claiming them and completing them."""
+    sources = range(first, first + SOURCES)
+    costs = {}
+    for step in ("fresh", "advanced"):
+        ingress.send(*[change(n) for n in sources], *[change(f"{step}-{n}", kind="action") for n in sources])
+        costs[step] = cost(drain_receipts)
+    attempts = []
+    costs["claim"] = cost(lambda: attempts.extend(ByHand().claim(3 * SOURCES)))
+    assert len(attempts) == 3 * SOURCES
+    costs["complete"] = cost(lambda: [report(one) for one in attempts[:5]])
+    drain_claims()
+    WorkItem.objects.filter(state=State.PROCESSING).delete()
+    return costs
+
+
+def grow(events: int, terminal: int, name: str) -> None:
+    """Finished work of other sources, and deep histories of a thousand of them."""
+    event = Event.objects.filter(projection_key__isnull=False).order_by("id")[0]
+    item = WorkItem.objects.filter(projection_key=event.projection_key).order_by("id")[0]
+    ordinals = {"EnqueueOrdinal": "1000000 + n", "DeliveryKey": hashed(name)}
+    copy_rows(event, events, ProjectionKey=hashed("source"), SourceKey=hashed("source"), **ordinals)
+    ended = {"State": "'processed'", "TerminalAt": "UTC_TIMESTAMP(6)", "ProjectionActiveKey": "NULL", "LaneHolderKey": "NULL"}
+    history = "SHA2(CONCAT('source', n MOD 1000), 256)"
+    copy_rows(
+        item, terminal, WorkId=hashed(name), LaneKey=history, ProjectionKey=history, LaneOrdinal="1000000 + n",
+        EventId="t.EventId + 1000000 + n", **ended,
+    )  # fmt: skip
+    refresh_statistics(*TABLES)
+
+
+def test_admission_and_claim_cost_the_same_as_on_empty_tables() -> None:
+    ingress = open_ingress()
+    ingress.route(on=("changed",))
+    ingress.route("action", mode="per_event", kind="deal.action", on=("action",))
+    with recording():
+        round_of_work(ingress, 9_000)  # what a process asks once
+        refresh_statistics(*TABLES)
+        empty = round_of_work(ingress, 1_000)
+        grow(2_000, 400, "small")
+        small = round_of_work(ingress, 2_000)
+        grow(EVENTS, TERMINAL, "large")
+        large = round_of_work(ingress, 3_000)
+    assert {step: one[0] for step, one in large.items()} == {step: one[0] for step, one in empty.items()}
+    for step, (_, rows) in small.items():
+        assert large[step][1] <= 1.1 * rows, (step, small, large)
+    assert sum(one[1] for one in large.values()) <= 1.1 * sum(one[1] for one in empty.values()), (empty, large)
+
+
+def test_a_claim_reads_no_more_when_many_items_wait() -> None:
+    ingress = open_ingress()
+    ingress.route(mode="per_event")
+    ingress.admit(*[change(n) for n in range(SOURCES)])
+    waiting = WorkItem.objects.order_by("id")[0]
+    with recording():
+        alone = cost(lambda: ByHand().claim(5))
+        later = {"State": "'pending'", "RunAfter": "t.RunAfter + INTERVAL 1 DAY", "LaneHolderKey": "NULL", "LeaseToken": "NULL"}
+        copy_rows(waiting, EVENTS, WorkId=hashed("settling"), LaneKey=hashed("lane"), **later)
+        copy_rows(
+            waiting,
+            EVENTS // 4,
+            WorkId=hashed("queued"),
+            State="'blocked'",
+            LaneHolderKey="NULL",
+            LanePosition="t.LanePosition + n + 1",
+        )
+        refresh_statistics(*TABLES)
+        beside = cost(lambda: ByHand().claim(5))
+    assert beside[0] == alone[0]
+    assert beside[1] <= 1.1 * alone[1], (alone, beside)
+
+
+def test_a_claim_that_finds_nothing_due_costs_one_statement() -> None:
+    ingress = open_ingress()
+    ingress.route(mode="per_event")
+    ingress.admit(change(1))
+    WorkItem.objects.update(run_after=clock.now() + timedelta(days=1))
+    copy_rows(WorkItem.objects.get(), EVENTS, WorkId=hashed("settling"), LaneKey=hashed("lane"))
+    refresh_statistics(*TABLES)
+    with recording():
+        statements, rows = cost(lambda: ByHand().claim(5))
+    assert statements == 1
+    assert rows <= 20
