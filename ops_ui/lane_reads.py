@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
 
 from ops_ui.keyset import OLDEST_FIRST, PAGE_SIZE, Cursor, Page, page
-from projection.models import LaneHold, WorkItem
+from projection.models import Event, LaneHold, WorkItem
 from projection.states import NONTERMINAL, State
 
 FRONT_STATES: Final = (State.PENDING, State.PROCESSING, State.RETRY)
@@ -57,12 +57,13 @@ def _heads(state: State) -> QuerySet[WorkItem]:
 
 
 def lanes(items: list[WorkItem]) -> list[Lane]:
-    """The lanes of these heads, with depth and hold. Two queries."""
+    """The lanes of these heads, with depth and hold. Three queries."""
     keys = [item.lane_key for item in items if item.lane_key]
     depths = depth_by_lane(keys)
+    names = lane_names(items)
     holds = {hold.lane_key: hold for hold in LaneHold.objects.filter(lane_key__in=keys)}
     return [
-        Lane(item.lane_key, lane_name(item), item, depths.get(item.lane_key, 0), holds.get(item.lane_key))
+        Lane(item.lane_key, names[item.id], item, depths.get(item.lane_key, 0), holds.get(item.lane_key))
         for item in items
         if item.lane_key
     ]
@@ -83,6 +84,8 @@ def depth_by_lane(keys: list[str]) -> dict[str, int]:
     return {row["lane_key"]: row["n"] for row in rows.annotate(n=Count("id"))}
 
 
-def lane_name(item: Any) -> str:
-    """What the lane is called: its source lane (a target mutation lane stands on the selected event)."""
-    return str(item.source_lane or item.lane_key)
+def lane_names(items: list[WorkItem]) -> dict[int, str]:
+    """Item id → what its lane is called: the target mutation lane of its selected event, else its source lane. One query."""
+    events = Event.objects.filter(id__in=[item.event_id for item in items]).exclude(target_mutation_lane="")
+    targets: dict[int, str] = dict(events.values_list("id", "target_mutation_lane"))
+    return {item.id: targets.get(item.event_id) or str(item.source_lane or item.lane_key) for item in items}

@@ -8,7 +8,7 @@ from ops_ui import keyset, labels, lane_reads, rooms
 from ops_ui.filters import LaneFilter
 from ops_ui.pages import page, show
 from ops_ui.tables import WorkTable
-from projection.models import Event, LaneHold, WorkItem
+from projection.models import LaneHold, WorkItem
 from projection.states import NONTERMINAL, State
 from projection.why import why
 
@@ -49,7 +49,7 @@ def detail(request: HttpRequest, lane_key: str) -> HttpResponseBase:
     names = labels.routes(item.route_id for item in [*items, *ended])
     context = {
         "lane_key": lane_key,
-        "name": _name(hold, head or next(iter([*items, *ended]), None)),
+        "name": str(hold.lane) if hold is not None else next(iter(lane_reads.lane_names([*items, *ended][:1]).values())),
         "hold": hold,
         "head": head,
         "why": why(head) if head else None,
@@ -59,10 +59,3 @@ def detail(request: HttpRequest, lane_key: str) -> HttpResponseBase:
         "ended": WorkTable(ended, names=names),
     }
     return show(request, "console/lane.html", "Lane", **context)
-
-
-def _name(hold: LaneHold | None, item: WorkItem | None) -> str:
-    if hold is not None:
-        return str(hold.lane)
-    event = Event.objects.only("target_mutation_lane").filter(id=item.event_id).first() if item else None
-    return (event.target_mutation_lane if event else "") or (item.source_lane if item else "")

@@ -151,6 +151,15 @@ def test_each_lane_is_listed_once_with_its_head() -> None:
     assert lanes[0].head.id == first.id
 
 
+def test_a_lane_of_a_target_is_called_by_it_in_the_list_and_on_its_page() -> None:
+    event = rows.event_row(rows.PAGES, source_id="2", target_mutation_lane="invoice:9")
+    item = rows.work_row(event, State.PENDING)
+    (lane,) = lane_reads.lanes(lane_reads.heads(lane_reads.FRONT_STATES, None).rows)
+    assert lane.name == "invoice:9"
+    response = console_world.client("viewer").get(f"/admin/lanes/{item.lane_key}/")
+    assert response.context["name"] == "invoice:9"
+
+
 def test_pages_of_lanes_hold_each_lane_once() -> None:
     states = (State.PENDING, State.PROCESSING, State.RETRY)
     made = [rows.work_row(rows.event_row(source_id=str(n)), states[n % 3]) for n in range(31)]
