@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from statistics import median
 from time import perf_counter
@@ -11,19 +10,12 @@ from typing import Any, Final
 import MySQLdb
 from django.db import connection
 
-from connectors import endpoints_cache
 from connectors.bench import sc400
-from connectors.bench.workbench import BenchFailed, empty, own_database, server
-from connectors.delivery import Headers, IngressRequest
-from connectors.receive import store
+from connectors.bench.workbench import BenchFailed, empty, own_database, run_worker, server
 from connectors.router import drain_receipts
-from projection import flows
 from projection.flows import Generation
-from projection.heartbeat import Heartbeat
 from projection.models import WorkItem
-from projection.worker import ClaimWorker
 
-EVENTS_A_RECEIPT: Final = 100
 BATCH: Final = 100
 
 
@@ -55,37 +47,22 @@ def _repetition(items: int) -> dict[str, Any]:
 
 
 def _admit(items: int) -> None:
-    facts = endpoints_cache.load((sc400.NAMESPACE, "bench"))
-    if facts is None:
-        raise BenchFailed("the endpoint of the workload is gone")
-    for first in range(0, items, EVENTS_A_RECEIPT):
-        events = [sc400.action(number) for number in range(first, min(items, first + EVENTS_A_RECEIPT))]
-        store(facts, IngressRequest("POST", "", Headers({"content-type": "application/json"}), json.dumps(events).encode()))
+    sc400.store_events([sc400.action(number) for number in range(items)])
     drain_receipts(sc400.NAMESPACE)
 
 
 def _worker(items: int) -> tuple[float, dict[str, float]]:
-    """Seconds in all, and by stage."""
+    """Seconds in all, and by stage. Raises BenchFailed unless each item ran once."""
     seen: set[str] = set()
 
     def noop(generation: Generation) -> None:
         seen.add(generation.work_id)
 
-    flows.flow("bench.noop")(noop)
-    try:
-        with Heartbeat("worker", lease_seconds=60) as heartbeat:
-            worker = ClaimWorker(heartbeat, batch=BATCH)
-            started = perf_counter()
-            while worker.step():
-                pass
-            seconds = perf_counter() - started
-            worker.close()
-    finally:
-        flows.forget("bench.noop")
+    seconds, stages = run_worker(noop, batch=BATCH)
     done = WorkItem.objects.filter(state="processed").count()
     if (len(seen), done) != (items, items):
         raise BenchFailed(f"{len(seen)} of {items} items ran, {done} are processed")
-    return seconds, dict(worker.seconds)
+    return seconds, stages
 
 
 def _reset() -> None:

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from statistics import median
 from time import perf_counter
 from typing import Any, Final
 
 from connectors import endpoints_cache, models
-from connectors.bench.workbench import BenchFailed, empty, floor_seconds, own_database, server, texts_sent
+from connectors.bench.workbench import BenchFailed, empty, floor_seconds, own_database, run_worker, server, texts_sent
 from connectors.delivery import Headers, IngressRequest
+from connectors.installations import install
 from connectors.receive import store
 from connectors.router import RouteReport, namespaces_with_pending, route_batch
 from connectors.routes import RouteDraft, publish
-from projection import flows
+from projection import clock
 from projection.facts import PER_EVENT, PROJECTION
 from projection.flows import Generation
-from projection.heartbeat import Heartbeat
 from projection.models import Event, WorkItem
-from projection.worker import ClaimWorker
 
 NAMESPACE: Final = "bench"
 EVENTS_A_RECEIPT: Final = 100
@@ -84,11 +82,9 @@ def run(workload: Workload, repeat: int, *, say: Callable[[str], None] = lambda 
 
 def configure() -> None:
     """Install the pack, an endpoint and the two routes of the workloads."""
-    from connectors.installations import install
-
     install(NAMESPACE, "hubspot", actor="bench")
     pack = models.Pack.objects.get(namespace=NAMESPACE, name="hubspot")
-    models.Endpoint.objects.create(pack_id=pack.id, namespace=NAMESPACE, slug="bench", created_at=datetime.now(UTC))
+    models.Endpoint.objects.create(pack_id=pack.id, namespace=NAMESPACE, slug="bench", created_at=clock.now())
     projection: Any = {"mode": PROJECTION, "settle_seconds": 0.05}
     publish(
         NAMESPACE,
@@ -124,11 +120,11 @@ def _events(workload: Workload) -> list[dict[str, Any]]:
     return changes
 
 
-def _store(workload: Workload) -> int:
+def store_events(events: Sequence[dict[str, Any]]) -> int:
+    """Store events as HubSpot would send them, EVENTS_A_RECEIPT a delivery; number of deliveries. Raises BenchFailed."""
     facts = endpoints_cache.load((NAMESPACE, "bench"))
     if facts is None:
         raise BenchFailed("the endpoint of the workload is gone")
-    events = _events(workload)
     bodies = [events[at : at + EVENTS_A_RECEIPT] for at in range(0, len(events), EVENTS_A_RECEIPT)]
     for body in bodies:
         store(facts, IngressRequest("POST", "", Headers({"content-type": "application/json"}), json.dumps(body).encode()))
@@ -137,7 +133,7 @@ def _store(workload: Workload) -> int:
 
 def _repetition(workload: Workload) -> dict[str, Any]:
     empty()
-    receipts = _store(workload)
+    receipts = store_events(_events(workload))
     with texts_sent() as texts:
         started = perf_counter()
         report = _admit(workload)
@@ -173,24 +169,14 @@ def _admit(workload: Workload) -> RouteReport:
 
 
 def _drain() -> tuple[_Seen, dict[str, float], float]:
-    """One worker with a no-op flow runs everything: what it saw, seconds by stage, seconds in all."""
+    """One worker runs everything: what it saw, seconds by stage, seconds in all."""
     seen = _Seen()
 
     def noop(generation: Generation) -> None:
         seen(generation)
 
-    flows.flow("bench.noop")(noop)
-    try:
-        with Heartbeat("worker", lease_seconds=60) as heartbeat:
-            worker = ClaimWorker(heartbeat)
-            started = perf_counter()
-            while worker.step():
-                pass
-            seconds = perf_counter() - started
-            worker.close()
-        return seen, dict(worker.seconds), seconds
-    finally:
-        flows.forget("bench.noop")
+    seconds, stages = run_worker(noop)
+    return seen, stages, seconds
 
 
 def _check(workload: Workload, report: RouteReport, seen: _Seen) -> None:

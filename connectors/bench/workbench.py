@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
@@ -12,8 +12,11 @@ import MySQLdb
 from django.db import connection
 
 from connectors import installed_packs
-from projection import activation, sending
+from projection import activation, flows, sending
+from projection.flows import Generation
+from projection.heartbeat import Heartbeat
 from projection.sending import LONGEST_INSERT_BYTES
+from projection.worker import ClaimWorker
 
 EMPTIED: Final = (
     "_System_ConnectorReceipt",
@@ -113,6 +116,22 @@ def floor_seconds(tables: Sequence[str]) -> float:
         return seconds
     finally:
         plain.close()
+
+
+def run_worker(noop: Callable[[Generation], None], *, batch: int | None = None) -> tuple[float, dict[str, float]]:
+    """Execute everything that is due by one worker, with `noop` as the flow `bench.noop`: seconds in all, and by stage."""
+    flows.flow("bench.noop")(noop)
+    try:
+        with Heartbeat("worker", lease_seconds=60) as heartbeat:
+            worker = ClaimWorker(heartbeat, batch=batch)
+            started = perf_counter()
+            while worker.step():
+                pass
+            seconds = perf_counter() - started
+            worker.close()
+        return seconds, dict(worker.seconds)
+    finally:
+        flows.forget("bench.noop")
 
 
 def server() -> str:
