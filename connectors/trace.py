@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final, TypeVar
 
-from django.db.models import Q, QuerySet
+from django.db.models import Model, Q, QuerySet
 
 from connectors.models import Receipt
 from connectors.traced import TracedEvent, TracedFailure, TracedItem, TracedReceipt
 from projection import lineage
 from projection.models import Event, WorkFailure, WorkItem
 from projection.retry_policy import storable
+
+R = TypeVar("R", bound=Model)
 
 LIMIT: Final = 500
 """Rows of each kind that one answer holds; more set `truncated`."""
@@ -84,18 +86,18 @@ def _items() -> QuerySet[WorkItem]:
 
 def _seed(found: _Found, text: str, limit: int) -> None:
     """What the text names itself."""
-    _take(found, "receipts", _receipts().filter(idempotency_key=text), limit, lambda row: row.idempotency_key == text)
+    _take(found, found.receipts, _receipts().filter(idempotency_key=text), limit, lambda row: row.idempotency_key == text)
     if text.isascii() and text.isdecimal() and len(text) < 19:
-        _take(found, "receipts", _receipts().filter(id=int(text)), limit)
+        _take(found, found.receipts, _receipts().filter(id=int(text)), limit)
     delivered = text[:255]  # the readable column keeps so many characters of a longer delivery id
-    _take(found, "events", _events().filter(delivery_id=delivered), limit, lambda row: row.delivery_id == delivered)
-    _take(found, "events", _events().filter(source_id=text), limit, lambda row: row.source_id == text)
+    _take(found, found.events, _events().filter(delivery_id=delivered), limit, lambda row: row.delivery_id == delivered)
+    _take(found, found.events, _events().filter(source_id=text), limit, lambda row: row.source_id == text)
     for source_type, source_id in _splits(text):
         rows = _events().filter(source_id=source_id, source_type=source_type)
-        _take(found, "events", rows, limit, lambda row: f"{row.source_type}:{row.source_id}" == text)
+        _take(found, found.events, rows, limit, lambda row: f"{row.source_type}:{row.source_id}" == text)
     if text.isascii():  # a WorkId is; comparing the column with anything else is an error of collations
-        _take(found, "items", _items().filter(work_id=text), limit, lambda row: row.work_id == text)
-    _take(found, "items", _items().filter(source_lane=text), limit, lambda row: row.source_lane == text)
+        _take(found, found.items, _items().filter(work_id=text), limit, lambda row: row.work_id == text)
+    _take(found, found.items, _items().filter(source_lane=text), limit, lambda row: row.source_lane == text)
 
 
 def _splits(text: str) -> Iterator[tuple[str, str]]:
@@ -110,20 +112,20 @@ def _splits(text: str) -> Iterator[tuple[str, str]]:
 def _follow(found: _Found, limit: int) -> None:
     """Down and up from the seeds: a receipt's events, an item's inputs, an event's items and their replays, and all receipts."""
     if found.receipts:
-        _take(found, "events", _events().filter(receipt_id__in=list(found.receipts)), limit)
+        _take(found, found.events, _events().filter(receipt_id__in=list(found.receipts)), limit)
     inputs = lineage.event_ids_of(list(found.items.values()), limit + 1)
-    _take(found, "events", _by_id(_events(), inputs, found.events), limit)
+    _take(found, found.events, _by_id(_events(), inputs, found.events), limit)
     took = lineage.items_of(list(found.events.values()), limit)
-    _take(found, "items", _by_id(_items(), took, found.items), limit)
+    _take(found, found.items, _by_id(_items(), took, found.items), limit)
     relatives = lineage.replay_lineage(list(found.items.values()))
-    _take(found, "items", _by_id(_items(), relatives, found.items), limit)
+    _take(found, found.items, _by_id(_items(), relatives, found.items), limit)
     selected = {item.event_id for item in found.items.values() if item.replay_of_work_id}
-    _take(found, "events", _by_id(_events(), selected, found.events), limit)
-    _take(found, "receipts", _by_id(_receipts(), {event.receipt_id for event in found.events.values()}, found.receipts), limit)
-    _take(found, "receipts", _receipts().filter(_same_delivery(found.receipts.values())), limit)
+    _take(found, found.events, _by_id(_events(), selected, found.events), limit)
+    _take(found, found.receipts, _by_id(_receipts(), {event.receipt_id for event in found.events.values()}, found.receipts), limit)
+    _take(found, found.receipts, _receipts().filter(_same_delivery(found.receipts.values())), limit)
 
 
-def _by_id(rows: QuerySet[Any], ids: Iterable[int], known: Iterable[int]) -> QuerySet[Any]:
+def _by_id(rows: QuerySet[R], ids: Iterable[int], known: Iterable[int]) -> QuerySet[R]:
     wanted = set(ids) - set(known)
     return rows.filter(id__in=wanted) if wanted else rows.none()
 
@@ -140,13 +142,14 @@ def _same_delivery(receipts: Iterable[Receipt]) -> Q:
     return condition
 
 
-def _take(found: _Found, kind: str, rows: QuerySet[Any], limit: int, is_exact: Callable[[Any], bool] = lambda _row: True) -> None:
-    """Keep the newest rows of a query, at most `limit` of the kind in all."""
-    kept: dict[int, Any] = getattr(found, kind)
+def _take(
+    found: _Found, kept: dict[int, R], rows: QuerySet[R], limit: int, is_exact: Callable[[R], bool] = lambda _row: True
+) -> None:
+    """Keep the newest rows of a query in `kept`, at most `limit` of its kind in all."""
     for row in [row for row in rows[: limit + 1] if is_exact(row)]:
-        if row.id in kept:
+        if row.pk in kept:
             continue
         if len(kept) >= limit:
             found.truncated = True
             return
-        kept[row.id] = row
+        kept[row.pk] = row

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from django.core.management.base import CommandParser
 
+from connectors.operations_command import first_line
 from connectors.trace import Trace, trace
+from connectors.traced import TracedEvent, TracedFailure, TracedItem, TracedReceipt
 from projection.cli import DONE, FINDINGS, HeadraceCommand, iso, table
 
 
@@ -26,8 +28,20 @@ class Command(HeadraceCommand):
 
 
 def _lines(found: Trace) -> Iterator[str]:
-    yield "receipts"
-    yield from table(
+    for title, lines in (
+        ("receipts", _receipts(found.receipts)),
+        ("events", _events(found.events)),
+        ("work items", _work_items(found.work_items)),
+        ("failures", _failures(found.failures)),
+    ):
+        yield title
+        yield from lines
+    if found.truncated:
+        yield "More was found than is shown: the newest rows of each kind are here."
+
+
+def _receipts(rows: Sequence[TracedReceipt]) -> list[str]:
+    return table(
         ["id", "state", "received", "routed", "items", "events", "duplicates", "conflicts", "rejected", "error"],
         [
             (
@@ -42,19 +56,23 @@ def _lines(found: Trace) -> Iterator[str]:
                 r.rejected,
                 r.last_error,
             )
-            for r in found.receipts
+            for r in rows
         ],
     )
-    yield "events"
-    yield from table(
+
+
+def _events(rows: Sequence[TracedEvent]) -> list[str]:
+    return table(
         ["id", "receipt", "ordinal", "kind", "source", "delivery", "route", "created"],
         [
             (e.id, e.receipt_id, e.ordinal, e.kind, f"{e.source_type}:{e.source_id}", e.delivery_id, e.route or "-", iso(e.created))
-            for e in found.events
+            for e in rows
         ],
     )
-    yield "work items"
-    yield from table(
+
+
+def _work_items(rows: Sequence[TracedItem]) -> list[str]:
+    return table(
         ["work id", "state", "flow", "lane", "attempts", "run after", "ended", "error"],
         [
             (
@@ -67,13 +85,13 @@ def _lines(found: Trace) -> Iterator[str]:
                 iso(w.terminal_at),
                 w.last_error,
             )
-            for w in found.work_items
+            for w in rows
         ],
     )
-    yield "failures"
-    yield from table(
+
+
+def _failures(rows: Sequence[TracedFailure]) -> list[str]:
+    return table(
         ["work id", "attempt", "outcome", "at", "error"],
-        [(f.work_id, f.attempt, f.outcome, iso(f.at), f.error.partition("\n")[0]) for f in found.failures],
+        [(f.work_id, f.attempt, f.outcome, iso(f.at), first_line(f.error)) for f in rows],
     )
-    if found.truncated:
-        yield "More was found than is shown: the newest rows of each kind are here."
