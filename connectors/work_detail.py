@@ -32,15 +32,19 @@ def work_detail(work_id: str) -> WorkDetail | None:
     if item is None or item.work_id != work_id:
         return None
     failures = WorkFailure.objects.filter(work_item_id=item.id).order_by("-id")[:FAILURES_SHOWN]
-    lineage = WorkItem.objects.filter(id__in=replay_lineage([item]) - {item.id}).order_by("lane_ordinal", "id")
     return WorkDetail(
         TracedItem.of(item),
         why(item),
         input_span(item),
         [TracedFailure.of(row) for row in reversed(failures)],
         _successor(item),
-        [TracedItem.of(row) for row in lineage],
+        [TracedItem.of(row) for row in replays(item)],
     )
+
+
+def replays(item: WorkItem) -> list[WorkItem]:
+    """What the item replays and what replays it, through all levels, oldest first. Two queries a level."""
+    return list(WorkItem.objects.filter(id__in=replay_lineage([item]) - {item.id}).order_by("lane_ordinal", "id"))
 
 
 def _successor(item: WorkItem) -> TracedItem | None:

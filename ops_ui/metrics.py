@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from django.db import Error
@@ -76,14 +76,14 @@ def _families() -> Iterator[GaugeMetricFamily]:
     yield _single("headrace_dead_letters", "Dead work items that nobody discarded", dead.value)
     yield _single("headrace_lanes_held", "Lanes that an operator holds", counts.lanes_held(counts.METRICS_CAP).value)
     alive = {"router": 0, "worker": 0, **counts.workers_alive(now)}
-    yield _by_label("headrace_workers_alive", "Processes with a fresh heartbeat", "kind", dict(alive))
+    yield _by_label("headrace_workers_alive", "Processes with a fresh heartbeat", "kind", alive)
 
 
-def _values(by_state: dict[str, counts.Count]) -> dict[str, float]:
+def _values(by_state: Mapping[str, counts.Count]) -> dict[str, float]:
     return {state: one.value for state, one in by_state.items()}
 
 
-def _by_label(name: str, text: str, label: str, values: dict[str, float] | dict[str, int]) -> GaugeMetricFamily:
+def _by_label(name: str, text: str, label: str, values: Mapping[str, float]) -> GaugeMetricFamily:
     family = GaugeMetricFamily(name, f"{text}.", labels=[label])
     for key, value in values.items():
         family.add_metric([key], value)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
+
+from django.db.models import QuerySet
 
 from connectors.masking import HIDDEN, BadMask, mask
 from connectors.models import Receipt, Route
@@ -68,8 +70,7 @@ def event_masks(event: Event) -> tuple[str, ...]:
         rows = Route.objects.filter(pack_id=event.pack_id)
     else:
         rows = Route.objects.filter(namespace=facts.namespace, route_key=facts.key, is_current=True)
-    now = (one for text in rows.values_list("masks", flat=True) for one in _masks(text))
-    return tuple(dict.fromkeys((*(facts.masks if facts else ()), *now)))
+    return tuple(dict.fromkeys((*(facts.masks if facts else ()), *_masks(rows))))
 
 
 def _snapshot(text: str | None) -> RouteFacts | None:
@@ -81,16 +82,14 @@ def _snapshot(text: str | None) -> RouteFacts | None:
 
 def pack_masks(namespace: str, pack_name: str) -> tuple[str, ...]:
     """The masks of all routes of a pack, of every version: a receipt may hold items of each. One query."""
-    rows = Route.objects.filter(namespace=namespace, pack_name=pack_name).exclude(masks="[]").values_list("masks", flat=True)
-    return tuple(dict.fromkeys(one for text in rows for one in _masks(text)))
+    return _masks(Route.objects.filter(namespace=namespace, pack_name=pack_name))
 
 
 def kind_masks(namespace: str, pack_name: str, event_kind: str) -> tuple[str, ...]:
     """The masks of all routes that give this canonical kind: they fed the live record. One query."""
-    rows = Route.objects.filter(namespace=namespace, pack_name=pack_name, event_kind=event_kind).values_list("masks", flat=True)
-    return tuple(dict.fromkeys(one for text in rows for one in _masks(text)))
+    return _masks(Route.objects.filter(namespace=namespace, pack_name=pack_name, event_kind=event_kind))
 
 
-def _masks(text: str) -> tuple[str, ...]:
-    value: Any = json.loads(text)
-    return tuple(str(one) for one in value)
+def _masks(routes: QuerySet[Route]) -> tuple[str, ...]:
+    texts = routes.exclude(masks="[]").values_list("masks", flat=True)
+    return tuple(dict.fromkeys(str(one) for text in texts for one in json.loads(text)))

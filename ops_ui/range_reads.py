@@ -10,7 +10,7 @@ from typing import Final
 
 from django.db.models import Q, QuerySet
 
-from projection.lineage import event_ids_of, input_span, items_of, replay_lineage, root_of
+from projection.lineage import event_ids_of, input_span, items_of, root_of
 from projection.models import Event, WorkItem
 
 INPUTS_SHOWN: Final = 200
@@ -67,8 +67,3 @@ def after(item: WorkItem) -> WorkItem | None:
 
 def _ordinary_generations(item: WorkItem) -> QuerySet[WorkItem]:
     return WorkItem.objects.filter(projection_key=item.projection_key, replay_of_work_id=None)
-
-
-def replays(item: WorkItem) -> list[WorkItem]:
-    """What `item` replays and what replays it, through all levels, oldest first. Two queries a level."""
-    return list(WorkItem.objects.filter(id__in=replay_lineage([item]) - {item.id}).order_by("lane_ordinal", "id"))

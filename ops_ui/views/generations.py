@@ -8,6 +8,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
 
 from connectors.models import Route
+from connectors.work_detail import replays
 from ops_ui import charts, labels, range_reads, rooms
 from ops_ui.filters import GenerationFilter
 from ops_ui.pages import Listing, page, show, show_list
@@ -54,7 +55,7 @@ def facts(request: HttpRequest, item: WorkItem) -> dict[str, Any]:
         "timeline": charts.timeline([(event.created_date, event.id == item.event_id) for event in inputs.inputs]),
         "predecessor": range_reads.before(item) if projected else None,
         "successor": range_reads.after(item) if projected and item.replay_of_work_id is None else None,
-        "replays": range_reads.replays(item),
+        "replays": replays(item),
         "failures": list(WorkFailure.objects.filter(work_item_id=item.id).order_by("-attempt", "-id")[:FAILURES_SHOWN]),
         "may_replay": item.state == State.DEAD and request.user.has_perm("projection.replay_workitem"),
     }
