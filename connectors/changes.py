@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from pathlib import Path
 from typing import Final, ParamSpec, TypeVar
 
 from django.conf import settings
 from django.db import connection, transaction
 
 from connectors.models import Namespace
+from projection.sending import Sender
 from projection.units import run_unit
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+_sql: Final = Sender(Path(__file__).parent / "sql")
 
 DEFAULT_NAMESPACE: Final = "default"
 
@@ -62,10 +66,5 @@ def lock_namespace(name: str) -> Namespace:
     row = Namespace.objects.select_for_update().filter(name=name).first()
     if row is not None and row.name == name:
         return row
-    with connection.cursor() as cursor:
-        # A second creator waits here for the first one's commit and then changes nothing.
-        cursor.execute(
-            "INSERT INTO `_System_ConnectorNamespace` (Name, NextEnqueueOrdinal) VALUES (%s, 1) ON DUPLICATE KEY UPDATE Name = Name",
-            [name],
-        )
+    _sql.execute("insert_namespace", name=name)
     return Namespace.objects.select_for_update().get(name=name)

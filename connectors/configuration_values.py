@@ -12,12 +12,11 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field, StrictStr
 
 from connectors import durations, masking
+from connectors.reading import LANE_PLACEHOLDERS
 
 _SLUG: Final = re.compile(r"[a-z0-9][a-z0-9_-]*", re.ASCII)
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]*", re.ASCII)
 _PLACEHOLDER: Final = re.compile(r"\{([^{}]*)\}")
-LANE_PLACEHOLDERS: Final = ("id", "type", "kind", "lane")
-"""What the router fills in (`connectors.reading`)."""
 
 
 def slug(text: str) -> str:

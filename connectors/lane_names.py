@@ -26,7 +26,10 @@ class NamedLane:
 
 
 def find_lanes(text: str) -> list[NamedLane]:
-    """The lanes that `text` names: none, one, or one for each companion and namespace that knows the source. At most five queries."""
+    """The lanes that `text` names: none, one, or one for each companion and namespace that knows the source.
+
+    Three queries, and one or two for each lane that the text may mean.
+    """
     if _KEY.fullmatch(text):
         return _by_keys([text])
     candidates = {

@@ -24,7 +24,10 @@ NAME_LENGTH: Final = 190
 DELIVERY_ID_LENGTH: Final = 255
 """Characters of a delivery id that are kept as they came."""
 
-_PLACEHOLDER: Final = re.compile(r"\{(type|id|kind|lane)\}")
+LANE_PLACEHOLDERS: Final = ("id", "type", "kind", "lane")
+"""What a target mutation lane may be made of."""
+
+_PLACEHOLDER: Final = re.compile(r"\{(" + "|".join(LANE_PLACEHOLDERS) + r")\}")
 
 
 @dataclass(frozen=True, slots=True)

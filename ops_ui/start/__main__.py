@@ -31,11 +31,11 @@ def manage(installation: Installation, arguments: list[str]) -> int:
         use.hand_over()
     if not has_tables(database(read(installation.environ)["DATABASE_URL"])):
         preparation = [sys.executable, "-m", "ops_ui.start.prepare", SCHEMA_ONLY]
-        code = subprocess.run(preparation, env=dict(installation.environ), cwd=CHECKOUT, stdout=sys.stderr, check=False).returncode  # noqa: S603
+        code = subprocess.run(preparation, env=dict(installation.environ), cwd=CHECKOUT, stdout=sys.stderr, check=False).returncode  # noqa: S603  # our own module
         if code:
             return abs(code)
     program = [sys.executable, str(CHECKOUT / "manage.py"), *arguments]
-    return os.execve(program[0], program, dict(installation.environ))  # noqa: S606
+    return os.execve(program[0], program, dict(installation.environ))  # noqa: S606  # no shell on purpose
 
 
 def main(arguments: list[str]) -> int:
