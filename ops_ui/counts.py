@@ -5,7 +5,6 @@ A count stops at its cap; a `Count` knows that it did. Every read goes through t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -92,9 +91,3 @@ def workers_alive(now: datetime) -> dict[str, int]:
 
 def live_workers(now: datetime) -> QuerySet[Worker]:
     return Worker.objects.filter(seen_at__gte=now - timedelta(seconds=ALIVE_SECONDS)).order_by("kind", "host", "pid", "id")
-
-
-def total(counts: Iterable[Count]) -> Count:
-    """The sum, capped when one of its parts is."""
-    parts = list(counts)
-    return Count(sum(part.value for part in parts), any(part.capped for part in parts))

@@ -87,50 +87,13 @@ def build(text: str = "contact.changed", *, masks: tuple[str, ...] = ()) -> Worl
     facts = factories.route(pack, text[:90], kind=text, mode="projection", masks=masks, settle=5.0)
     moment = now()
     payload = json.dumps({"id": text, text: text, "email": "ada@example.com"}, ensure_ascii=False)[:-1] + f',"n":{BIG},"f":1.10}}'
-    receipt = factories.receipt(
-        pack,
-        f"[{payload}]",
-        delivery_id=text,
-        headers={"content-type": text, text: "x"},
-        url=f"https://hooks.example.com/?{text}",
-        state="routed",
-        routed_at=moment,
-        item_count=2,
-        event_count=1,
-        duplicate_count=0,
-        conflict_count=0,
-        rejected_count=1,
-        verdicts=json.dumps([{"item": 2, "verdict": "rejected", "reason": text}]),
-        last_error=text,
-    )
+    receipt = _receipt(pack, payload, text)
     for state in ("pending", "rejected", "quarantined", "conflict"):
         factories.receipt(pack, "{}", state=state, last_error=None if state == "pending" else text)
-    unverified = models.UnverifiedDelivery.objects.create(
-        endpoint_id=models.Endpoint.objects.get(pack_id=pack.id).id,
-        body=payload.encode() + b"\xff\x00",
-        body_sha256="0" * 64,
-        headers=json.dumps({text: text}),
-        url=f"https://hooks.example.com/?{text}",
-        reason=text,
-        received_at=moment,
-    )
+    unverified = _unverified(pack, payload, text)
     dead = _dead(facts, receipt.id, payload, text)
     pending = _waiting(facts, text)
-    record = models.Record.objects.create(
-        record_key="0" * 64,
-        namespace=pack.namespace,
-        pack_name=pack.name,
-        event_kind=facts.event_kind,
-        source_type="contact",
-        source_id=text,
-        properties=json.dumps({text: {"value": text, "ordinal": 1}, "email": {"value": "ada@example.com", "ordinal": 2}})[:-1]
-        + f',"n":{{"value":{BIG},"ordinal":3}}}}',
-        merged_into=text,
-        event_count=3,
-        last_ordinal=3,
-        created_at=moment,
-        updated_at=moment,
-    )
+    record = _record(facts, text)
     LaneHold.objects.create(
         namespace=pack.namespace, lane_key=pending.lane_key, lane=text, reason=text, held_by=text[:100], held_at=moment
     )
@@ -149,6 +112,57 @@ def build(text: str = "contact.changed", *, masks: tuple[str, ...] = ()) -> Worl
         lane=str(pending.lane_key),
         record=record.id,
         route=facts.id,
+    )
+
+
+def _receipt(pack: models.Pack, payload: str, text: str) -> models.Receipt:
+    """A routed receipt with one event and one rejected item."""
+    return factories.receipt(
+        pack,
+        f"[{payload}]",
+        delivery_id=text,
+        headers={"content-type": text, text: "x"},
+        url=f"https://hooks.example.com/?{text}",
+        state="routed",
+        routed_at=now(),
+        item_count=2,
+        event_count=1,
+        duplicate_count=0,
+        conflict_count=0,
+        rejected_count=1,
+        verdicts=json.dumps([{"item": 2, "code": "unreadable", "reason": text}]),
+        last_error=text,
+    )
+
+
+def _unverified(pack: models.Pack, payload: str, text: str) -> models.UnverifiedDelivery:
+    return models.UnverifiedDelivery.objects.create(
+        endpoint_id=models.Endpoint.objects.get(pack_id=pack.id).id,
+        body=payload.encode() + b"\xff\x00",
+        body_sha256="0" * 64,
+        headers=json.dumps({text: text}),
+        url=f"https://hooks.example.com/?{text}",
+        reason=text,
+        received_at=now(),
+    )
+
+
+def _record(facts: RouteFacts, text: str) -> models.Record:
+    """A live record that was merged, with a number that no float holds."""
+    return models.Record.objects.create(
+        record_key="0" * 64,
+        namespace=facts.namespace,
+        pack_name=facts.pack_name,
+        event_kind=facts.event_kind,
+        source_type="contact",
+        source_id=text,
+        properties=json.dumps({text: {"value": text, "ordinal": 1}, "email": {"value": "ada@example.com", "ordinal": 2}})[:-1]
+        + f',"n":{{"value":{BIG},"ordinal":3}}}}',
+        merged_into=text,
+        event_count=3,
+        last_ordinal=3,
+        created_at=now(),
+        updated_at=now(),
     )
 
 
