@@ -222,7 +222,7 @@ def failure(attempt: Attempt, error: BaseException, outcome: str = "") -> Ending
     if isinstance(error, DeadLetter):
         return attempt.ending(State.DEAD, outcome="dead", error=message_of(error) or "dead-lettered by its flow")
     text = message_of(error) if isinstance(error, RetryLater) else error_text(error)
-    age = ((item.claimed_at or item.created) - item.created).total_seconds()
+    age = (item.claimed_at - item.first_claimed_at).total_seconds() if item.claimed_at and item.first_claimed_at else 0.0
     if isinstance(error, RetryLater) and not error.count_attempt:
         if policy.give_up_after is not None and age >= policy.give_up_after:
             return attempt.ending(State.DEAD, outcome="dead", error=with_reason(text, f"given up after {age:.0f} s"))

@@ -109,6 +109,9 @@ class WorkItem(models.Model):
     lease_token = columns.key("LeaseToken", max_length=36, null=True)
     lease_expires_at = models.DateTimeField(db_column="LeaseExpiresAt", null=True)
     claimed_at = models.DateTimeField(db_column="ClaimedAt", null=True)
+    """The newest claim. NULL: never claimed, so its selection may still advance."""
+    first_claimed_at = models.DateTimeField(db_column="FirstClaimedAt", null=True)
+    """Where GiveUpAfter counts from: settling and waiting in a lane use nothing of it up."""
     terminal_at = models.DateTimeField(db_column="TerminalAt", null=True)
     discarded_at = models.DateTimeField(db_column="DiscardedAt", null=True)
     discarded_by = columns.name("DiscardedBy", 150, null=True)

@@ -61,11 +61,11 @@ def _exponential(base: float, factor: float, exponent: int) -> float:
 def after_failure(
     policy: RetryPolicy, attempt: int, age_seconds: float, *, chance: Callable[[], float] = random.random
 ) -> Again | GiveUp:
-    """What becomes of an item whose attempt `attempt` just failed, `age_seconds` after it was first due."""
+    """What becomes of an item whose attempt `attempt` just failed, `age_seconds` after it was first claimed."""
     if attempt >= policy.attempts:
         return GiveUp(f"attempt {attempt} of {policy.attempts} failed")
     if policy.give_up_after is not None and age_seconds >= policy.give_up_after:
-        return GiveUp(f"still failing {age_seconds:.0f} s after it was due (give_up_after {policy.give_up_after:.0f} s)")
+        return GiveUp(f"still failing {age_seconds:.0f} s after its first attempt (give_up_after {policy.give_up_after:.0f} s)")
     try:
         return Again(delay_seconds(policy, attempt, chance=chance))
     except ValueError as error:

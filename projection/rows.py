@@ -13,7 +13,8 @@ from projection.states import NONTERMINAL, State
 WORK_COLUMNS: Final = (
     "Id, WorkId, ProjectionKey, ProjectionActiveKey, ReplayOfWorkId, EventId, Namespace, ExecutionClass, LaneKey, LanePosition, "
     "LaneOrdinal, EventCreatedDate, DeliverySequence, State, RunAfter, Attempts, MaxAttempts, LeaseToken, ClaimedAt, SourceScopeKey, "
-    "LeaseExpiresAt, CreatedDate, SourceLane, DiscardedAt, TerminalAt"
+    "LeaseExpiresAt, CreatedDate, SourceLane, DiscardedAt, TerminalAt, "
+    "FirstClaimedAt"
 )
 """The columns of a WorkRow: `{work_columns}` in the SQL texts."""
 
@@ -47,11 +48,12 @@ class WorkRow:
     source_lane: str
     discarded_at: datetime | None
     terminal_at: datetime | None
+    first_claimed_at: datetime | None = None
 
     @classmethod
     def of(cls, row: tuple[Any, ...]) -> Self:
         values = list(row)
-        for index in (11, 14, 18, 20, 21, 23, 24):
+        for index in (11, 14, 18, 20, 21, 23, 24, 25):
             values[index] = from_db(values[index])
         values[13] = State(values[13])
         return cls(*values)

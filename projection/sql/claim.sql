@@ -31,7 +31,8 @@ ORDER BY c.RunAfter, c.Id LIMIT %(limit)s
 -- faster. 1062 on LaneHolderKey: a lane got a holder meanwhile, nothing was taken.
 UPDATE `_System_ConnectorWorkItem` w JOIN ({seen}) s ON s.Id = w.Id
 SET w.State = 'processing', w.LeaseOwner = %s, w.LeaseToken = %s, w.Attempts = w.Attempts + 1, w.ClaimedAt = UTC_TIMESTAMP(6),
-    w.LeaseExpiresAt = UTC_TIMESTAMP(6) + INTERVAL %s SECOND, w.LaneHolderKey = w.LaneKey
+    w.LeaseExpiresAt = UTC_TIMESTAMP(6) + INTERVAL %s SECOND, w.LaneHolderKey = w.LaneKey,
+    w.FirstClaimedAt = COALESCE(w.FirstClaimedAt, UTC_TIMESTAMP(6))
 WHERE w.EventId = s.EventId AND w.State IN ('pending', 'retry') AND (w.State = 'retry') = s.Retrying
   AND w.RunAfter <= UTC_TIMESTAMP(6)
   AND NOT EXISTS (SELECT 1 FROM `_System_ConnectorLaneHold` x WHERE x.LaneKey = w.LaneKey)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.db.models import F
 
 from projection import flows, side_by_side
 from projection.facts import RetryPolicy
@@ -121,13 +122,25 @@ def test_deferring_without_counting_burns_no_budget() -> None:
 def test_deferring_ends_with_the_route_s_give_up_after() -> None:
     ingress = per_event(retry=RetryPolicy(give_up_after=60.0))
     ingress.admit(change(7))
-    WorkItem.objects.update(created_date=generations(7)[0].created_date - timedelta(seconds=61))
     with recording() as seen:
-        seen.raises.append(RetryLater(60, "busy", count_attempt=False))
+        seen.raises += [RetryLater(60, "busy", count_attempt=False)] * 2
+        drain_claims()
+        let_retries_come_due()
+        WorkItem.objects.update(first_claimed_at=F("first_claimed_at") - timedelta(seconds=61))
         drain_claims()
     (item,) = generations(7)
-    assert (item.state, failures()) == ("dead", [(1, "dead")])
+    assert (item.state, failures()) == ("dead", [(1, "deferred"), (1, "dead")])
     assert (item.last_error or "").startswith("busy (given up after 6")
+
+
+def test_waiting_before_the_first_attempt_uses_nothing_of_give_up_after() -> None:
+    ingress = per_event(retry=RetryPolicy(give_up_after=60.0))
+    ingress.admit(change(7))
+    WorkItem.objects.update(created_date=F("created_date") - timedelta(days=1))
+    with recording() as seen:
+        seen.raises.append(ValueError("the first attempt of all"))
+        drain_claims()
+    assert states(7) == ["retry"]
 
 
 def test_the_budget_ends_in_a_dead_letter_with_one_failure_for_each_attempt() -> None:
