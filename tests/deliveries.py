@@ -25,6 +25,7 @@ SETTINGS = {
     "source_type": "type",
     "source_id": "contact",
     "lane": "lane",
+    "time": "at",
 }
 _numbers = itertools.count(1)
 
