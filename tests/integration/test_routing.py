@@ -11,14 +11,14 @@ from django.test import override_settings
 
 from connectors import installations, reading, router
 from connectors.live_packs import live_pack
-from connectors.models import Receipt
+from connectors.models import AuditEntry, Receipt
 from connectors.quarantine import reroute
 from connectors.router import QUARANTINE_AFTER, drain_receipts, route_batch
 from projection import clock
 from projection.admit import StaleIncarnation, lock_admission
 from projection.models import Event, WorkItem
 from projection.units import run_unit
-from tests import factories
+from tests import commands, factories
 from tests.deliveries import change, changes, open_ingress, states
 
 pytestmark = pytest.mark.usefixtures("sound_database")
@@ -262,3 +262,18 @@ def test_a_pack_that_this_process_does_not_have_keeps_its_receipts() -> None:
     report = drain_receipts()
     assert report.deferred == 1
     assert "HEADRACE_APPS" in Receipt.objects.get().last_error
+
+
+def test_the_command_gives_a_quarantined_receipt_back_once() -> None:
+    ingress = open_ingress()
+    ingress.send(change(7))
+    Receipt.objects.update(state="quarantined", attempts=5, last_error="no room")
+    receipt = Receipt.objects.get()
+    assert commands.run("route_receipts", "--reroute", str(receipt.id), "--reason", "made room") == (
+        0,
+        {"rerouted": [receipt.id], "refused": []},
+    )
+    code, answer = commands.run("route_receipts", "--reroute", str(receipt.id))
+    assert (code, answer["refused"][0]["code"]) == (1, "not_quarantined")
+    assert ingress.admit(change(8)).receipts == 2
+    assert AuditEntry.objects.get().action == "receipt.reroute"

@@ -1,4 +1,4 @@
-"""The router outside django-q2: `route_receipts [--once or --drain]`."""
+"""The router outside django-q2: `route_receipts [--once or --drain or --reroute RECEIPT]`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
+from connectors import audit_log
+from connectors.quarantine import reroute
 from connectors.router import RouteReport, drain_receipts, namespaces_with_pending, route_batch
 from connectors.routing_loop import route_loop
-from projection.cli import DONE, HeadraceCommand
+from projection.cli import DONE, FINDINGS, HeadraceCommand, refusal
 from projection.signals import stop_on_signals
 
 
@@ -20,9 +22,13 @@ class Command(HeadraceCommand):
         mode = parser.add_mutually_exclusive_group()
         mode.add_argument("--once", action="store_true", help="one batch of each namespace")
         mode.add_argument("--drain", action="store_true", help="end when nothing is pending any more")
+        mode.add_argument("--reroute", type=int, metavar="RECEIPT", help="give a quarantined receipt back to the router")
+        parser.add_argument("--reason", default="", help="why it is re-routed, for the audit trail")
         parser.add_argument("--batch", type=int, help="receipts of one admission at most (default HEADRACE_ROUTER_BATCH)")
 
     def perform(self, **options: Any) -> int:
+        if options["reroute"] is not None:
+            return self._reroute(options["reroute"], options["reason"])
         report = RouteReport()
         if options["once"]:
             for name in namespaces_with_pending():
@@ -37,3 +43,13 @@ class Command(HeadraceCommand):
             answer.pop(internal)
         self.emit(answer, [f"{value} {name.replace('_', ' ')}" for name, value in answer.items() if value or name == "receipts"])
         return DONE
+
+    def _reroute(self, receipt_id: int, reason: str) -> int:
+        actor = audit_log.cli_actor()
+        if reroute(receipt_id, actor=actor, reason=reason):
+            audit_log.record(actor, "receipt.reroute", str(receipt_id), reason)
+            self.emit({"rerouted": [receipt_id], "refused": []}, [f"receipt {receipt_id} waits for the router again"])
+            return DONE
+        why = f"receipt {receipt_id} is not in quarantine"
+        self.emit({"rerouted": [], "refused": [refusal(receipt_id, "not_quarantined", why)]}, [why])
+        return FINDINGS
