@@ -229,7 +229,7 @@ def test_an_ordinary_failure_follows_the_policy_of_the_route(receiver: Receiver)
     drain()
     (generation,) = generations(("order", "1"))
     assert (generation.state, generation.attempts) == ("retry", 1)
-    assert 'answered 404 ("no such hook")' in (generation.last_error or "")
+    assert "answered 404 (no such hook)" in (generation.last_error or "")
     assert SECRET not in (generation.last_error or "")
 
 
