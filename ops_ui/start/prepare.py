@@ -6,7 +6,6 @@ start only, the demo and the console's first user. Running it again changes noth
 
 from __future__ import annotations
 
-import io
 import secrets
 import sys
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ from django.utils.module_loading import import_string
 
 from ops_ui.start import CannotStart
 from ops_ui.start.database_server import ensure_database
+from projection.activation import NotActivatable, activate
 
 LOCK_NAME: Final = "headrace_prepare"
 LOCK_SECONDS: Final = 600
@@ -43,11 +43,19 @@ def prepare(*, schema_only: bool = False) -> None:
     with _alone():
         # --run-syncdb makes django-q2's tables, whose own migrations TiDB refuses (settings.MIGRATION_MODULES).
         call_command("migrate", run_syncdb=True, interactive=False, verbosity=0)
-        call_command("activate_projection", stdout=io.StringIO())
+        _activate()
         if not schema_only:
             call_command("collectstatic", interactive=False, verbosity=0)
             import_string(settings.WSGI_APPLICATION)  # middleware and URLs load, or the start stops here
             _first_start()
+
+
+def _activate() -> None:
+    """Activate the protocol. Raises CannotStart with the sentence that names what the schema lacks."""
+    try:
+        activate("start")
+    except NotActivatable as error:
+        raise CannotStart(str(error)) from error
 
 
 def _refuse(found: list[checks.CheckMessage]) -> None:

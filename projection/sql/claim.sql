@@ -7,8 +7,8 @@ WHERE State IN ('pending', 'retry') GROUP BY State, QueueClass
 
 -- name: preselect_work_items
 -- Candidates of one state and class, oldest first: due, not paused, lane neither held nor holding, first due item of its lane, flow
--- known here. Plain read; the swap decides. Index: ix_work_claim. {projections} excludes projections before activation.
-SELECT c.Id, c.EventId, c.LaneKey, e.ExecutorOwner
+-- known here. Plain read; the swap decides. Index: ix_work_claim. Who owns the event is asked for the first claim alone.
+SELECT c.Id, c.EventId, c.LaneKey, CASE WHEN c.ClaimedAt IS NULL THEN e.ExecutorOwner ELSE 'work_item' END
 FROM `_System_ConnectorWorkItem` c JOIN `_System_ConnectorEvent` e ON e.Id = c.EventId
 WHERE c.State = %(state)s AND c.QueueClass = %(queue_class)s AND c.RunAfter <= UTC_TIMESTAMP(6)
   AND (c.CompanionPack, c.CompanionFlow) IN %(flows)s

@@ -81,7 +81,7 @@ def print_delays(how: str) -> None:
     delays = sorted((created - received[receipt]).total_seconds() for receipt, created in actions)
     assert len(delays) == ACTIONS
     p50, p95 = delays[len(delays) // 2], delays[len(delays) * 95 // 100]
-    print(f"{how}: receipt to event of {ACTIONS} actions: p50 {p50:.3f} s, p95 {p95:.3f} s, maximum {delays[-1]:.3f} s")
+    print(f"{how}: receipt to event of {ACTIONS} actions: p50 {p50:.3f} s, p95 {p95:.3f} s, maximum {delays[-1]:.3f} s")  # noqa: T201  # a figure to report
 
 
 @pytest.mark.parametrize("arrange", [interleaved, burst])
