@@ -25,22 +25,32 @@ from projection.wake import notify_after_commit
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How one attempt ended, under which lease.
+    """How one attempt ended, under which lease. `row` is the item as it was claimed; what hand-off needs of it never changes.
 
     `state` is a terminal state or `retry`; with `retry` the item runs again after `delay_ms`. `outcome` names the failure row
     (`retry`, `dead`, `deferred`, `timeout`, `rescued`), empty for none; `give_back` is 1 when the attempt does not count.
     """
 
-    item_id: int
-    work_id: str
+    row: WorkRow
     token: str
-    attempt: int
     state: State
     outcome: str = ""
     error: str = ""
     delay_ms: int = 0
     give_back: int = 0
     owner: str = ""
+
+    @property
+    def item_id(self) -> int:
+        return self.row.id
+
+    @property
+    def work_id(self) -> str:
+        return self.row.work_id
+
+    @property
+    def attempt(self) -> int:
+        return self.row.attempts
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +87,8 @@ def end_attempts(endings: Sequence[Ending]) -> Ended:
     """As `complete`, inside the caller's transaction: lock, check the token, write, hand off. About six statements for a batch."""
     if not endings:
         return Ended((), ())
-    locked = {row.id: row for row in WorkItem.objects.lock_work_items(ending.item_id for ending in endings)}
-    held = [ending for ending in endings if _holds(locked.get(ending.item_id), ending)]
-    kept = {ending.item_id for ending in held}
+    kept = WorkItem.objects.lock_leases([ending.item_id for ending in endings], {ending.token for ending in endings})
+    held = [ending for ending in endings if ending.item_id in kept]
     _record_failures(held)
     for state in TERMINAL:
         ids = sorted(ending.item_id for ending in held if ending.state is state)
@@ -88,13 +97,9 @@ def end_attempts(endings: Sequence[Ending]) -> Ended:
     again = [(ending.item_id, ending.delay_ms, ending.give_back) for ending in held if ending.state is State.RETRY]
     if again:
         WorkItem.objects.retry_claimed_work_items(sorted(again))
-    activated, unblocked = hand_off([locked[ending.item_id] for ending in held if ending.state in TERMINAL])
+    activated, unblocked = hand_off([ending.row for ending in held if ending.state in TERMINAL])
     lost = [ending.work_id for ending in endings if ending.item_id not in kept]
     return Ended(held, lost, activated, unblocked)
-
-
-def _holds(row: WorkRow | None, ending: Ending) -> bool:
-    return row is not None and row.state is State.PROCESSING and row.lease_token == ending.token
 
 
 def _record_failures(endings: Sequence[Ending]) -> None:

@@ -60,8 +60,7 @@ class Attempt:
         )
 
     def ending(self, state: State, **more: object) -> Ending:
-        item = self.claimed.item
-        return Ending(item.id, item.work_id, self.token, item.attempts, state, owner=self.owner, **more)  # type: ignore[arg-type]
+        return Ending(self.claimed.item, self.token, state, owner=self.owner, **more)  # type: ignore[arg-type]
 
 
 def prepare(batch: ClaimedBatch, owner: str) -> tuple[list[Attempt], list[Ending]]:
@@ -70,7 +69,7 @@ def prepare(batch: ClaimedBatch, owner: str) -> tuple[list[Attempt], list[Ending
     Two or three statements.
     """
     unreadable = [
-        Ending(row.id, row.work_id, batch.token, row.attempts, State.DEAD, outcome="dead", error=reason, owner=owner)
+        Ending(row, batch.token, State.DEAD, outcome="dead", error=reason, owner=owner)
         for row, reason in batch.unreadable
     ]
     try:

@@ -197,6 +197,11 @@ class WorkItemManager(models.Manager["WorkItem"]):
 
     # complete
 
+    def lock_leases(self, ids: Iterable[int], tokens: Iterable[str]) -> set[int]:
+        """Ids whose lease still holds."""
+        rows = fetch("lock_leases", ids=tuple(sorted(ids)), tokens=tuple(tokens))
+        return {row[0] for row in rows}
+
     def complete_claimed_work_items(self, ids: Sequence[int], tokens: Iterable[str], state: str) -> int:
         return execute("complete_claimed_work_items", ids=tuple(ids), tokens=tuple(tokens), state=state)
 

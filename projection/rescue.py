@@ -39,10 +39,8 @@ def _rescue(ids: list[int]) -> Ended:
 def _ending(row: WorkRow) -> Ending:
     dead = row.attempts >= row.max_attempts
     return Ending(
-        row.id,
-        row.work_id,
+        row,
         row.lease_token or "",
-        row.attempts,
         State.DEAD if dead else State.RETRY,
         outcome="dead" if dead else "rescued",
         error=REASON,

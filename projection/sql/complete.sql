@@ -1,6 +1,11 @@
 -- Statements of completion (protocol 5): lock the work items in one statement, read siblings and successors in later ones, so that what
 -- committed while the lock was awaited is seen. No Event row is locked.
 
+-- name: lock_leases
+-- Locks, by ascending primary key, the items that are still executed under one of the tokens. Fewer rows than ids: lost leases.
+SELECT Id FROM `_System_ConnectorWorkItem`
+WHERE Id IN %(ids)s AND State = 'processing' AND LeaseToken IN %(tokens)s ORDER BY Id FOR UPDATE
+
 -- name: complete_claimed_work_items
 -- Ends locked items whose token still holds. The guard is repeated though the rows are locked. Fewer rows than given: lost leases.
 UPDATE `_System_ConnectorWorkItem`

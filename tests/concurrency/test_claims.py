@@ -71,7 +71,8 @@ def test_a_hold_does_not_wait_for_a_claim_and_stops_the_next_one() -> None:
             WorkItem.objects.claim_work_items([(item.id, item.event_id, "pending")], owner="a", token="t", lease_seconds=60)
             assert Rival(lambda: lanes.hold("default", lane_key, "contact:7", actor="me", reason="look")).ends_at_once()
         assert states(7) == ["processing", "blocked"]
-        complete([Ending(item.id, item.work_id, "t", 1, State.RETRY, give_back=1)])
+        (claimed,) = WorkItem.objects.lock_work_items([item.id])
+        complete([Ending(claimed, "t", State.RETRY, give_back=1)])
         assert take() == []
 
 
