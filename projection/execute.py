@@ -14,13 +14,15 @@ from datetime import UTC, datetime, timedelta
 from time import monotonic
 from typing import Final
 
-from django.db import close_old_connections, transaction
+from django.db import DatabaseError, InterfaceError, close_old_connections, transaction
 
-from projection import flows
+from projection import clock, flows
 from projection.claim import Claimed, ClaimedBatch
 from projection.complete import Ended, Ending, complete, end_attempts, log_ended
 from projection.facts import Input
+from projection.flow_transactions import ENDINGS, forget_connection, nothing_left_open, own_savepoint
 from projection.flows import DeadLetter, Flow, Generation, LeaseLost, RetryLater, Skip
+from projection.logs import log_event
 from projection.ranges import BrokenRange, read_inputs
 from projection.retry_policy import Again, after_failure, bounded_delay, error_text, message_of, with_reason
 from projection.states import State
@@ -69,8 +71,7 @@ def prepare(batch: ClaimedBatch, owner: str) -> tuple[list[Attempt], list[Ending
     Two or three statements.
     """
     unreadable = [
-        Ending(row, batch.token, State.DEAD, outcome="dead", error=reason, owner=owner)
-        for row, reason in batch.unreadable
+        Ending(row, batch.token, State.DEAD, outcome="dead", error=reason, owner=owner) for row, reason in batch.unreadable
     ]
     try:
         inputs = read_inputs(batch.items)
@@ -104,9 +105,11 @@ def run_plain(attempt: Attempt) -> Ending | None:
     generation = attempt.generation(_commit_tail(attempt))
     close_old_connections()  # the thread's own may have gone away while it was idle
     try:
-        attempt.flow.run([generation] if attempt.flow.batch else generation)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - every exception of a flow is an outcome of its attempt
+        with nothing_left_open():
+            attempt.flow.run([generation] if attempt.flow.batch else generation)
+    except BaseException as error:  # noqa: BLE001 - every exception of a flow is an outcome of its attempt
         if generation.completed:
+            log_event("flow_failed_after_commit", level="warning", work_id=generation.work_id, error=error_text(error))
             return None
         return failure(attempt, error)
     return None if generation.completed else attempt.ending(State.PROCESSED)
@@ -136,25 +139,49 @@ def run_atomic(
     """Run atomic attempts of one flow, in as few transactions as they allow; each ends with its terminal state or not at all.
 
     Once `stop()` is true, what has not started is handed back. On a conflict code the flows of the transaction run again in the same
-    attempt. An item whose lease was lost rolls everything of its transaction back; the others run again without it. Raises the
-    database's error when it is away.
+    attempt. An item whose lease was lost rolls everything of its transaction back; the others run again without it. After any other
+    error of a transaction each attempt runs in one of its own, so that the one at fault fails alone. Raises the database's error when
+    it is away.
     """
     waiting = list(attempts)
+    most = len(waiting)
     finished: list[Ended] = []
     while waiting:
         if stop():
             return [*finished, complete([hand_back(attempt) for attempt in waiting])]
-        group = tuple(waiting)
         try:
-            taken, ended = run_unit("execute", lambda group=group: _atomic_unit(group, started))  # type: ignore[misc]  # bound now
+            taken, ended = _run_group(waiting[:most], started)
         except _LostInUnit as lost:
             waiting = [attempt for attempt in waiting if attempt.claimed.item.work_id not in lost.work_ids]
             ended = Ended((), sorted(lost.work_ids))
+        except Exception as error:
+            if _is_database_away():
+                raise
+            if most > 1:
+                log_event("execute", level="warning", count=len(waiting), error=error_text(error), state="one by one")
+                most = 1
+                continue
+            finished.append(complete([failure(waiting.pop(0), error)]))
+            continue
         else:
             waiting = waiting[taken:]
         log_ended(ended)
         finished.append(ended)
     return finished
+
+
+def _run_group(group: Sequence[Attempt], started: Callable[[Attempt], None]) -> tuple[int, Ended]:
+    return run_unit("execute", lambda: _atomic_unit(group, started))
+
+
+def _is_database_away() -> bool:
+    """Whether the database cannot be reached, so that no attempt is at fault. Opens a fresh connection: a flow may have broken ours."""
+    forget_connection()
+    try:
+        clock.now()
+    except (DatabaseError, InterfaceError):
+        return True
+    return False
 
 
 class _LostInUnit(Exception):
@@ -187,9 +214,9 @@ def _run_together(attempts: Sequence[Attempt], started: Callable[[Attempt], None
     for attempt in attempts:
         started(attempt)
     try:
-        with transaction.atomic():
+        with own_savepoint():
             attempts[0].flow.run([attempt.generation() for attempt in attempts])
-    except Exception as error:
+    except ENDINGS as error:
         if _concerns_unit(error):
             raise
         return []
@@ -199,16 +226,16 @@ def _run_together(attempts: Sequence[Attempt], started: Callable[[Attempt], None
 def _run_in_savepoint(attempt: Attempt) -> Ending:
     generation = attempt.generation()
     try:
-        with transaction.atomic():
+        with own_savepoint():
             attempt.flow.run([generation] if attempt.flow.batch else generation)
-    except Exception as error:
+    except ENDINGS as error:
         if _concerns_unit(error):
             raise
         return failure(attempt, error)
     return attempt.ending(State.PROCESSED)
 
 
-def _concerns_unit(error: Exception) -> bool:
+def _concerns_unit(error: BaseException) -> bool:
     """The whole transaction is gone (conflict, lost connection), not only this flow's savepoint."""
     return is_conflict(error) or is_connection_lost(error)
 

@@ -12,11 +12,11 @@ from time import monotonic, perf_counter
 from typing import Final
 
 from django.conf import settings
-from django.db import connection
 
 from projection.claim import claim
 from projection.complete import Ending, complete
 from projection.execute import Attempt, prepare, run_atomic
+from projection.flow_transactions import forget_connection
 from projection.heartbeat import Heartbeat, forget_silent_workers
 from projection.logs import log_event
 from projection.rescue import rescue
@@ -155,7 +155,7 @@ def resident(kind: str, step: Callable[[], int], pause: Callable[[], float], bud
                 count = step()
                 failures = 0
             except Exception as error:  # noqa: BLE001 - a resident loop outlives any single fault; it says so and tries again
-                connection.close()
+                forget_connection()
                 failures += 1
                 wait = min(LONGEST_BACKOFF_SECONDS, 0.2 * 2.0 ** min(failures, 10))
                 log_event(kind, level="error", error=error_text(error), seconds=wait, reason="trying again")
