@@ -87,8 +87,8 @@ def end_attempts(endings: Sequence[Ending]) -> Ended:
     """As `complete`, inside the caller's transaction: lock, check the token, write, hand off. About six statements for a batch."""
     if not endings:
         return Ended((), ())
-    kept = WorkItem.objects.lock_leases([ending.item_id for ending in endings], {ending.token for ending in endings})
-    held = [ending for ending in endings if ending.item_id in kept]
+    leases = WorkItem.objects.lock_leases([ending.item_id for ending in endings], {ending.token for ending in endings})
+    held = [ending for ending in endings if (ending.item_id, ending.token) in leases]
     _record_failures(held)
     for state in TERMINAL:
         ids = sorted(ending.item_id for ending in held if ending.state is state)
@@ -98,7 +98,7 @@ def end_attempts(endings: Sequence[Ending]) -> Ended:
     if again:
         WorkItem.objects.retry_claimed_work_items(sorted(again))
     activated, unblocked = hand_off([ending.row for ending in held if ending.state in TERMINAL])
-    lost = [ending.work_id for ending in endings if ending.item_id not in kept]
+    lost = [ending.work_id for ending in endings if (ending.item_id, ending.token) not in leases]
     return Ended(held, lost, activated, unblocked)
 
 

@@ -15,7 +15,7 @@ from django.db import models
 from projection.clock import from_db
 from projection.order import Place
 from projection.rows import EVENT_COLUMNS, FACT_COLUMNS, WORK_COLUMNS, EventRow, KnownEvent, LaneRow, WorkRow, prefixed
-from projection.sending import derived_rows, execute, fetch, insert_rows
+from projection.sending import by_id, execute, fetch, insert_rows
 from projection.states import State
 
 if TYPE_CHECKING:
@@ -111,9 +111,9 @@ class WorkItemManager(models.Manager["WorkItem"]):
         return insert_rows("insert_work_items", rows)
 
     def advance_generations(self, selections: Sequence[tuple[int, int, int, datetime, int, datetime]]) -> int:
-        columns = ("Id", "EventId", "LaneOrdinal", "EventCreatedDate", "DeliverySequence", "RunAfter")
-        text, values = derived_rows(columns, selections)
-        return execute("advance_generations", values, selections=text)
+        columns = ("EventId", "LaneOrdinal", "EventCreatedDate", "DeliverySequence", "RunAfter")
+        parts, values = by_id(columns, selections)
+        return execute("advance_generations", [*values, tuple(row[0] for row in selections)], **parts)
 
     def activate_generations(self, ids: Sequence[int]) -> int:
         return execute("activate_generations", ids=tuple(ids))
@@ -160,8 +160,8 @@ class WorkItemManager(models.Manager["WorkItem"]):
     def claim_work_items(self, seen: Sequence[tuple[int, int, str]], *, owner: str, token: str, lease_seconds: int) -> int:
         """`seen`: (id, event id, state) as they were read."""
         rows = [(item, event, int(state == State.RETRY)) for item, event, state in seen]
-        text, values = derived_rows(("Id", "EventId", "Retrying"), rows)
-        return execute("claim_work_items", [*values, owner, token, lease_seconds], seen=text)
+        parts, values = by_id(("EventId", "Retrying"), rows)
+        return execute("claim_work_items", [owner, token, lease_seconds, tuple(row[0] for row in rows), *values], **parts)
 
     def read_claimed(self, ids: Iterable[int], token: str) -> list[tuple[WorkRow, EventRow, str]]:
         """(item, selected event, route snapshot)."""
@@ -197,10 +197,10 @@ class WorkItemManager(models.Manager["WorkItem"]):
 
     # complete
 
-    def lock_leases(self, ids: Iterable[int], tokens: Iterable[str]) -> set[int]:
-        """Ids whose lease still holds."""
+    def lock_leases(self, ids: Iterable[int], tokens: Iterable[str]) -> set[tuple[int, str]]:
+        """(id, token) of the leases that still hold: an item may hold another one of the tokens than its caller believes."""
         rows = fetch("lock_leases", ids=tuple(sorted(ids)), tokens=tuple(tokens))
-        return {row[0] for row in rows}
+        return {(row[0], row[1]) for row in rows}
 
     def complete_claimed_work_items(self, ids: Sequence[int], tokens: Iterable[str], state: str) -> int:
         return execute("complete_claimed_work_items", ids=tuple(ids), tokens=tuple(tokens), state=state)
@@ -210,13 +210,13 @@ class WorkItemManager(models.Manager["WorkItem"]):
 
     def retry_claimed_work_items(self, delays: Sequence[tuple[int, int, int]]) -> int:
         """`delays`: (id, delay in ms, attempts to give back)."""
-        text, values = derived_rows(("Id", "DelayMs", "CountBack"), delays)
-        return execute("retry_claimed_work_items", values, delays=text)
+        parts, values = by_id(("DelayMs", "CountBack"), delays)
+        return execute("retry_claimed_work_items", [*values, tuple(row[0] for row in delays)], **parts)
 
     def note_errors(self, errors: Sequence[tuple[int, str, str]]) -> int:
         """`errors`: (id, error text, fingerprint)."""
-        text, values = derived_rows(("Id", "Error", "ErrorFingerprint"), errors)
-        return execute("note_errors", values, errors=text)
+        parts, values = by_id(("Error", "ErrorFingerprint"), errors)
+        return execute("note_errors", [*values, tuple(row[0] for row in errors)], **parts)
 
     def read_successors(self, keys: Sequence[str]) -> list[int]:
         return [row[0] for row in fetch("read_successors", keys=tuple(keys), limit=len(keys) + 1)]

@@ -3,7 +3,7 @@
 
 -- name: lock_leases
 -- Locks, by ascending primary key, the items that are still executed under one of the tokens. Fewer rows than ids: lost leases.
-SELECT Id FROM `_System_ConnectorWorkItem`
+SELECT Id, LeaseToken FROM `_System_ConnectorWorkItem`
 WHERE Id IN %(ids)s AND State = 'processing' AND LeaseToken IN %(tokens)s ORDER BY Id FOR UPDATE
 
 -- name: complete_claimed_work_items
@@ -20,17 +20,16 @@ INSERT INTO `_System_ConnectorWorkFailure`
 VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)
 
 -- name: retry_claimed_work_items
--- Returns locked items to `retry`: same generation, lane still held. {delays} is a derived table (Id, DelayMs, CountBack) of numbers.
--- Fewer rows than given: lost leases.
-UPDATE `_System_ConnectorWorkItem` w JOIN ({delays}) d ON d.Id = w.Id
-SET w.State = 'retry', w.RunAfter = UTC_TIMESTAMP(6) + INTERVAL (d.DelayMs * 1000) MICROSECOND, w.Attempts = w.Attempts - d.CountBack,
-    w.LeaseOwner = NULL, w.LeaseToken = NULL, w.LeaseExpiresAt = NULL
-WHERE w.State = 'processing'
+-- Returns locked items to `retry`: same generation, lane still held. {DelayMs} and {CountBack} give each row its own value. Rows by
+-- primary key. Fewer rows than given: lost leases.
+UPDATE `_System_ConnectorWorkItem`
+SET State = 'retry', RunAfter = UTC_TIMESTAMP(6) + INTERVAL (({DelayMs}) * 1000) MICROSECOND, Attempts = Attempts - ({CountBack}),
+    LeaseOwner = NULL, LeaseToken = NULL, LeaseExpiresAt = NULL
+WHERE Id IN %s AND State = 'processing'
 
 -- name: note_errors
--- Writes the last error of locked items whose attempt failed. {errors} is a derived table (Id, Error, ErrorFingerprint).
-UPDATE `_System_ConnectorWorkItem` w JOIN ({errors}) d ON d.Id = w.Id
-SET w.LastError = d.Error, w.ErrorFingerprint = d.ErrorFingerprint
+-- Writes the last error of locked items whose attempt failed, each row its own. Rows by primary key.
+UPDATE `_System_ConnectorWorkItem` SET LastError = {Error}, ErrorFingerprint = {ErrorFingerprint} WHERE Id IN %s
 
 -- name: read_successors
 -- Queued successors of K keys, at most K + 1 (more means a key is ambiguous). No lock. Index: ix_work_current.

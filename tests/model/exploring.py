@@ -1,28 +1,30 @@
-"""Many random histories from one seed."""
+"""Many random histories."""
 
 from __future__ import annotations
 
-from hypothesis import HealthCheck, Phase, given, seed, settings
+from collections.abc import Iterable
 
-from tests.model.history import histories, play
+from tests.model.history import Disagreement, play, play_random
+from tests.model.shorten import shorten
 from tests.model.steps import Step
 from tests.model.world import Beginning
 
 
-def explore(beginning: Beginning, from_seed: int, sequences: int, *, shrink: bool = True) -> None:
-    """Play `sequences` histories, always the same ones for a seed. Raises the disagreement of the first that fails, shrunk."""
+def explore(beginning: Beginning, seeds: Iterable[int]) -> None:
+    """Play the history of each seed. The first that fails is raised as it fails when it is made short, with a line that plays it again."""
+    for seed in seeds:
+        try:
+            play_random(beginning, seed)
+        except Disagreement as found:
+            short = shorten(found.steps, lambda steps: _fails(beginning, steps))
+            print(f"seed {seed}: play(beginning, {short})")  # noqa: T201 - pytest shows it with the failure
+            play(beginning, short)
+            raise
 
-    @seed(from_seed)
-    @settings(
-        max_examples=sequences,
-        deadline=None,
-        database=None,
-        phases=(Phase.generate, Phase.shrink) if shrink else (Phase.generate,),
-        suppress_health_check=list(HealthCheck),
-        print_blob=False,
-    )
-    @given(histories())
-    def agree(steps: list[Step]) -> None:
+
+def _fails(beginning: Beginning, steps: list[Step]) -> bool:
+    try:
         play(beginning, steps)
-
-    agree()
+    except Exception:  # noqa: BLE001 - whatever goes wrong is what is looked for
+        return True
+    return False

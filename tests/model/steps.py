@@ -1,6 +1,6 @@
 """The steps of a history: each does one thing to the product and the same to the reference, and compares the answers.
 
-Plain values of small numbers, so that a failing history shrinks well and can be written down as a regression test. `which` picks one
+Plain values of small numbers, so that a failing history can be made short and written down as a regression test. `which` picks one
 of those that the step can be done to (modulo their number); where there is none, the step does nothing.
 """
 
@@ -147,24 +147,27 @@ def end_in_reference(world: World, work: Work, how: str) -> None:
 
 @dataclass(frozen=True)
 class End:
-    """End some of the running attempts in one completion."""
+    """End some of the running attempts in one completion. `late`: so does a worker that lost one of its leases; that changes nothing."""
 
     ends: tuple[tuple[int, str], ...] = ((0, "processed"),)
+    late: int | None = None
 
     def take(self, world: World) -> None:
+        late = pick(world.lost, self.late) if self.late is not None else None
         chosen: list[tuple[Held, str]] = []
         for which, how in self.ends:
             held = pick(world.running, which)
             if held is not None:
                 world.running.remove(held)
-                world.lost.append(held)
                 chosen.append((held, how))
         if chosen:
-            ended = complete([ending(held, how) for held, how in chosen])
-            assert not ended.lost
-            assert len(ended.written) == len(chosen)
+            endings = [ending(held, how) for held, how in chosen]
+            ended = complete([*endings, ending(late, "skipped")] if late else endings)
+            assert list(ended.lost) == ([late.attempt.claimed.item.work_id] if late else [])
+            assert list(ended.written) == endings
         for held, how in chosen:
             end_in_reference(world, held.work, how)
+            world.lost.append(held)
 
 
 @dataclass(frozen=True)
@@ -302,17 +305,23 @@ class Release:
 
 @dataclass(frozen=True)
 class Pause:
-    """Pause the namespace, a pack or a route version, or resume it."""
+    """Pause the namespace, a pack or a route version."""
 
     which: int = 0
 
     def take(self, world: World) -> None:
         everything: list[object] = ["namespace", *world.incarnations, *world.facts]
-        what = pick(everything, self.which)
-        if what in world.model.paused:
+        world.pause(pick(everything, self.which))
+
+
+@dataclass(frozen=True)
+class Resume:
+    which: int = 0
+
+    def take(self, world: World) -> None:
+        what = pick(sorted(world.model.paused, key=repr), self.which)
+        if what is not None:
             world.resume(what)
-        else:
-            world.pause(what)
 
 
 @dataclass(frozen=True)
@@ -370,5 +379,5 @@ class Repair:
 
 Step = (
     Deliver | RouteReceipts | Claim | End | Zombie | Beat | Rescue | Advance | Cancel | Discard | RetryNow | Replay | Hold | Release
-    | Pause | UpgradeRoute | RetireRoute | UpgradePack | Sweep | Repair
+    | Pause | Resume | UpgradeRoute | RetireRoute | UpgradePack | Sweep | Repair
 )  # fmt: skip
