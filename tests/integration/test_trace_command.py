@@ -39,3 +39,12 @@ def test_nothing_found_is_exit_code_1() -> None:
     assert code == 1
     assert answer == {"receipts": [], "events": [], "work_items": [], "failures": [], "truncated": False}
     assert say("trace", "unknown") == (1, "Nothing has the id unknown.\n")
+
+
+def test_a_receipt_says_why_an_item_became_no_event() -> None:
+    receipt = factories.receipt(factories.install(), {})
+    receipt.verdicts = '[{"item": 2, "code": "unreadable", "reason": "Unreadable: objectId is missing or empty\\nmore"}]'
+    receipt.save()
+    code, text = say("trace", str(receipt.id))
+    assert code == 0
+    assert f"receipt {receipt.id}, item 2: unreadable: Unreadable: objectId is missing or empty\n" in text

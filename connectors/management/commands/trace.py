@@ -29,7 +29,7 @@ class Command(HeadraceCommand):
 
 def _lines(found: Trace) -> Iterator[str]:
     for title, lines in (
-        ("receipts", _receipts(found.receipts)),
+        ("receipts", [*_receipts(found.receipts), *_verdicts(found.receipts)]),
         ("events", _events(found.events)),
         ("work items", _work_items(found.work_items)),
         ("failures", _failures(found.failures)),
@@ -59,6 +59,13 @@ def _receipts(rows: Sequence[TracedReceipt]) -> list[str]:
             for r in rows
         ],
     )
+
+
+def _verdicts(rows: Sequence[TracedReceipt]) -> list[str]:
+    """Why items of a receipt became no event: those that were rejected or are in conflict, never duplicates."""
+    return [
+        f"receipt {row.id}, item {one['item']}: {one['code']}: {first_line(one['reason'])}" for row in rows for one in row.verdicts
+    ]
 
 
 def _events(rows: Sequence[TracedEvent]) -> list[str]:
