@@ -45,7 +45,9 @@ def receiver(request: HttpRequest) -> HttpResponse:
 @require_POST
 def closed(_request: HttpRequest) -> HttpResponse:
     """410, always: a destination that was shut down, so that the demo has dead letters to look at and to replay."""
-    return _refuse(410, "closed", "This receiver is closed on purpose; lead the connection demo-closed elsewhere and replay.")
+    return _refuse(
+        410, "closed", "Closed on purpose. Give the connection demo-closed the URL of demo-receiver (config apply), then replay."
+    )
 
 
 def _verifies(secret: str, request: HttpRequest, body: bytes) -> bool:
