@@ -7,7 +7,9 @@ a payload, a header value or a secret: a field of such a name is hidden, whoever
 from __future__ import annotations
 
 import sys
-from collections.abc import MutableMapping
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Final, Literal, TextIO
 
 import structlog
@@ -93,10 +95,24 @@ _log: Final[Any] = structlog.wrap_logger(
 )
 
 
+_quiet: Final = ContextVar("quiet", default=False)
+
+
 def log_event(verb: str, *, level: Level = "info", **fields: object) -> None:
     """Write one log event, e.g. `log_event("complete", work_id=…, state="processed", attempt=1)`.
 
     `verb` is one of the design's verbs (receive, route, admit, claim …) or a past tense of something that happened
     (`lease_lost`). Fields that are None are left out. Use the names of `FIELDS`; never pass payload values.
     """
-    getattr(_log, level)(verb, **fields)
+    if not (_quiet.get() and level in ("debug", "info")):
+        getattr(_log, level)(verb, **fields)
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Inside, only warnings and errors are written: for work that is summed up in one line afterwards."""
+    token = _quiet.set(True)
+    try:
+        yield
+    finally:
+        _quiet.reset(token)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from projection.logs import HIDDEN, LONGEST_TEXT, log_event
+from projection.logs import HIDDEN, LONGEST_TEXT, log_event, quietly
 
 
 def line_of(capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
@@ -55,3 +55,11 @@ def test_a_terminal_gets_readable_text(capsys: pytest.CaptureFixture[str], monke
     text = capsys.readouterr().err
     assert "complete" in text
     assert not text.startswith("{")
+
+
+def test_work_that_is_summed_up_afterwards_writes_its_warnings_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    with quietly():
+        log_event("receive", receipt_id=1)
+        log_event("unverified", level="warning", receipt_id=2)
+    log_event("receive", receipt_id=3)
+    assert [json.loads(line)["receipt_id"] for line in capsys.readouterr().err.splitlines()] == [2, 3]

@@ -11,6 +11,7 @@ from connectors import demo
 from connectors.audit_log import cli_actor
 from connectors.configuration_command import ConfigurationCommand
 from projection.cli import DONE
+from projection.logs import quietly
 
 
 class Command(ConfigurationCommand):
@@ -27,7 +28,8 @@ class Command(ConfigurationCommand):
         if settings.HEADRACE_CONFIG_LOCKED:
             self.emit({"skipped": "locked"}, ["the demo is not loaded: HEADRACE_CONFIG_LOCKED is on"])
             return DONE
-        done = demo.load(options["service_url"] or local_url(), actor=cli_actor())
+        with quietly():
+            done = demo.load(options["service_url"] or local_url(), actor=cli_actor())
         created = [f"{step.kind} {step.name}" for step in done.report.of("created")]
         posted = ", ".join(f"{count} {code}" for code, count in done.posted.items()) or "none"
         lines = [f"demo: {len(created)} parts made, samples posted: {posted}; {done.known} were there already"]
