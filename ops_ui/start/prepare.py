@@ -48,6 +48,7 @@ def prepare(*, schema_only: bool = False) -> None:
             call_command("collectstatic", interactive=False, verbosity=0)
             import_string(settings.WSGI_APPLICATION)  # middleware and URLs load, or the start stops here
             _first_start()
+            _say_what_is_missing()
 
 
 def _activate() -> None:
@@ -101,6 +102,14 @@ def _first_start() -> None:
     users.create_superuser(username=FIRST_USER, password=password)
     _say(f"console user: {FIRST_USER}   password: {password}")
     _say(f"(shown this once; `script/manage changepassword {FIRST_USER}` sets another)")
+
+
+def _say_what_is_missing() -> None:
+    """Work whose code is not here waits silently: most often HEADRACE_APPS was forgotten at this start."""
+    from connectors import missing_code
+
+    for sentence in missing_code.sentences():
+        _say(f"warning: {sentence}")
 
 
 def _say(line: str) -> None:
