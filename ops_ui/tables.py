@@ -27,7 +27,7 @@ class ConsoleTable(tables.Table):
     def label(self, row_id: int | None) -> SafeString:
         if row_id is None:
             return format_html('<span class="none">{}</span>', "unrouted")
-        return exact(self.names.get(row_id, f"#{row_id}"))
+        return format_html('<span class="key">{}</span>', exact(self.names.get(row_id, f"#{row_id}")))
 
 
 class WhenColumn(tables.Column):

@@ -19,14 +19,18 @@ _CONTROL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b-\
 _UNDRAWABLE: Final = {0: "\u2400", 0x0D: "\u240d"}
 """HTML replaces these when it parses them; their pictures stand for them."""
 NONE: Final = mark_safe('<span class="none">–</span>')
+LONG_TEXT: Final = 28
+"""Characters above which a table breaks a text anywhere instead of widening its column for it."""
 UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 
 @register.filter
 def exact(text: Any) -> SafeString:
     """The text literally: escaped, isolated from the direction of its surroundings, invisible characters marked and kept."""
-    escaped = str(conditional_escape("" if text is None else str(text)))
-    return mark_safe(f'<bdi class="exact">{_CONTROL.sub(_marked, escaped)}</bdi>')  # noqa: S308  # escaped above
+    given = "" if text is None else str(text)
+    escaped = str(conditional_escape(given))
+    name = "exact long" if len(given) > LONG_TEXT else "exact"
+    return mark_safe(f'<bdi class="{name}">{_CONTROL.sub(_marked, escaped)}</bdi>')  # noqa: S308  # escaped above
 
 
 def _marked(found: re.Match[str]) -> str:

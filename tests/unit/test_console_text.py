@@ -27,6 +27,11 @@ def test_text_is_exact_escaped_and_isolated(text: object, html: str) -> None:
     assert exact(text) == f'<bdi class="exact">{html}</bdi>'
 
 
+def test_a_text_that_would_widen_its_column_may_break_anywhere() -> None:
+    assert exact("x" * 28) == f'<bdi class="exact">{"x" * 28}</bdi>'
+    assert exact("x" * 29) == f'<bdi class="exact long">{"x" * 29}</bdi>'
+
+
 @pytest.mark.parametrize(
     ("length", "text"),
     [
