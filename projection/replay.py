@@ -131,7 +131,7 @@ def _lanes(ids: Sequence[int]) -> list[str]:
 def _choose(
     work_ids: Sequence[str], chains: Mapping[str, ReplayChain], locked: Mapping[int, WorkRow], scope_ids: Sequence[int]
 ) -> tuple[dict[str, Result], dict[str, WorkRow]]:
-    """Refusals, and work id → the dead row to replay. Of several dead rows of one source only the first in lane order is chosen."""
+    """Refusals, and work id → the dead row to replay. Of several dead rows of one source or lineage only the first is chosen."""
     results: dict[str, Result] = {}
     chosen: dict[str, WorkRow] = {}
     active = {locked[item].scope_key: locked[item] for item in scope_ids if item in locked and locked[item].is_nonterminal}
@@ -142,12 +142,11 @@ def _choose(
             results[work_id] = refused
         else:
             chosen[work_id] = rows[-1]
-    taken: dict[str, str] = {}
+    taken: dict[str | int, str] = {}
     for work_id in sorted(chosen, key=lambda one: (chosen[one].lane_position, chosen[one].id)):
         row = chosen[work_id]
-        if row.execution_class != ExecutionClass.PROJECTION:
-            continue
-        first = taken.setdefault(row.scope_key, work_id)
+        # Per-event items of one source do not wait for each other, but an item and its own dead replay are replayed from one row.
+        first = taken.setdefault(row.scope_key if row.execution_class == ExecutionClass.PROJECTION else row.id, work_id)
         if first != work_id:
             reason = f"{first} of the same source is replayed first; replay this one once that has ended"
             results[work_id] = Deferred(work_id, "same_source", reason)

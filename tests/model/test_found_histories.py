@@ -5,12 +5,15 @@ from __future__ import annotations
 import pytest
 
 from tests.model.history import play
-from tests.model.steps import Advance, Claim, Deliver, End, Step
+from tests.model.steps import Advance, Claim, Deliver, End, One, Replay, Step
 from tests.model.world import Beginning
 
 FOUND: dict[str, list[Step]] = {
     "a late report of a lost lease ended the item when its new lease reported in the same completion": [
         Deliver(), Claim(), End(((0, "deferred"),)), Advance(61), Claim(), End(((0, "failed"),), late=0),
+    ],
+    "a dead per-event item and its dead replay in one call were both replayed from the replay, which broke on the unique key": [
+        Deliver((One(kind=3),)), Claim(), End(((0, "dead"),)), Replay(), Claim(), End(((0, "dead"),)), Replay((0, 1)),
     ],
 }  # fmt: skip
 
