@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from django.db import connection
+from django.db import connections
 
 import connectors
 import projection
@@ -37,7 +37,8 @@ def is_statement(name: str, sql: str) -> bool:
 @contextmanager
 def at_each_statement(meet: Callable[[str], object], *, after: bool = False) -> Iterator[None]:
     """`meet(sql)` is called before (or after) each statement of this thread's connection inside the block, and with "COMMIT"."""
-    commit = connection.commit
+    own = connections["default"]  # the object itself: the proxy may stand for another one when the block ends
+    commit = own.commit
 
     def send(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
         if not after:
@@ -51,12 +52,12 @@ def at_each_statement(meet: Callable[[str], object], *, after: bool = False) -> 
         meet(COMMIT)
         commit()
 
-    connection.commit = meet_and_commit  # type: ignore[method-assign]
+    own.commit = meet_and_commit  # type: ignore[method-assign]
     try:
-        with connection.execute_wrapper(send):
+        with own.execute_wrapper(send):
             yield
     finally:
-        del connection.commit
+        del own.commit
 
 
 class Gate:
