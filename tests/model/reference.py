@@ -335,16 +335,17 @@ class Reference:
 
     def replay(self, dead: Sequence[Work], targets: dict[str, Route]) -> list[str]:
         """One answer each: empty (replayed), `deferred`, or the code of the refusal. `targets`: route key → version to run under."""
-        answers = {id(work): self._refusal(work) for work in dead}
+        answers = {work: self._refusal(work) for work in dead}
+        newest = {work: self._newest(work) for work in dead}
         taken: list[object] = []
-        for work in sorted((one for one in dead if not answers[id(one)]), key=lambda one: self._newest(one).first):
-            newest = self._newest(work)
-            if newest in taken or (newest.key and newest.scope in taken):
-                answers[id(work)] = "deferred"
+        for work in sorted((one for one in dead if not answers[one]), key=lambda one: newest[one].first):
+            last = newest[work]
+            if last in taken or (last.key and last.scope in taken):
+                answers[work] = "deferred"
             else:
-                taken += [newest, newest.scope] if newest.key else [newest]
-                self._replay(newest, targets.get(newest.route.key, newest.route))
-        return [answers[id(work)] for work in dead]
+                taken += [last, last.scope] if last.key else [last]
+                self._replay(last, targets.get(last.route.key, last.route))
+        return [answers[work] for work in dead]
 
     def _newest(self, work: Work) -> Work:
         replay = next((one for one in self.works if one.replay_of is work), None)
