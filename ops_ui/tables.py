@@ -72,7 +72,7 @@ class ReceiptTable(ConsoleTable):
     idempotency_key = TextColumn("Delivery id")
     event_count = NumberColumn("Events")
     duplicate_count = NumberColumn("Duplicates")
-    last_error = tables.Column("Error")
+    last_error = tables.Column("Error", empty_values=())
 
     def render_id(self, value: int) -> SafeString:
         return link("receipt", value, value)
@@ -80,8 +80,9 @@ class ReceiptTable(ConsoleTable):
     def render_pack_id(self, value: int) -> SafeString:
         return self.label(value)
 
-    def render_last_error(self, value: str) -> SafeString:
-        return message(value)
+    def render_last_error(self, value: str | None, record: Any) -> SafeString:
+        """The receipt's own error, or how many of its items were rejected while their siblings went on."""
+        return message(value or (f"items rejected: {record.rejected_count}" if record.rejected_count else None))
 
 
 class UnverifiedTable(ConsoleTable):

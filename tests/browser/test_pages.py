@@ -104,3 +104,24 @@ def test_the_theme_switch_changes_the_colours(visit: Visit) -> None:
     assert visit.page.evaluate(colour) != light
     visit.open("/admin/events/")
     assert visit.page.evaluate(colour) != light
+
+
+def test_long_ids_break_instead_of_widening_a_list(visit: Visit) -> None:
+    world = console_world.build("9007199254740995" * 4)
+    visit.page.set_viewport_size({"width": 1440, "height": 900})
+    for name in ("receipts", "events", "generations", "dead-letters"):
+        visit.open(world.paths[name])
+        hidden = visit.page.evaluate("[...document.querySelectorAll('.scroll')].map(e => e.scrollWidth - e.clientWidth)")
+        assert max(hidden) <= 0, name
+
+
+def test_the_users_page_puts_its_filter_below_the_list_on_a_phone(server: str, context: BrowserContext) -> None:
+    visit = log_in(server, context, "administrator")
+    visit.page.set_viewport_size({"width": 400, "height": 800})
+    visit.open("/admin/auth/user/")
+    users = visit.page.locator("#changelist .changelist-form-container").bounding_box()
+    chooser = visit.page.locator("#changelist-filter").bounding_box()
+    assert users
+    assert chooser
+    assert users["width"] > 300
+    assert chooser["y"] >= users["y"] + users["height"]

@@ -192,3 +192,13 @@ def _more(text: str) -> None:
     for number in range(20):
         factories.receipt(pack, "{}", state="routed")
         rows.work_row(rows.event_row(facts, source_id=f"{text} {number}"), "dead" if number % 2 else "pending")
+
+
+def test_a_receipt_whose_items_were_rejected_says_so_in_the_list() -> None:
+    factories.receipt(factories.install(), [], state="routed", item_count=3, event_count=1, rejected_count=2)
+    assert "items rejected: 2" in console_world.client().get("/admin/receipts/").content.decode()
+
+
+def test_a_receipt_that_could_not_be_read_shows_no_counts() -> None:
+    receipt = factories.receipt(factories.install(), b"no", state="rejected", last_error="NotJson: not JSON")
+    assert "not counted" in console_world.client().get(f"/admin/receipts/{receipt.id}/").content.decode()
