@@ -20,6 +20,8 @@ keepalive = 75
 worker_tmp_dir = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108  # gunicorn makes an anonymous file there
 # Its control socket has one path per user, for all gunicorns of the host.
 control_socket_disable = True
+# The supervisor says what starts and stops; gunicorn says what goes wrong.
+loglevel = "warning"
 
 
 def child_exit(server: Any, worker: Any) -> None:
