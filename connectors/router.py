@@ -24,7 +24,7 @@ from projection.admit import Admitted, StaleIncarnation, admit, lock_admission
 from projection.coverage import Known
 from projection.logs import log_event
 from projection.retry_policy import error_text
-from projection.sending import Sender, derived_rows
+from projection.sending import Sender, by_id
 from projection.states import ReceiptState
 from projection.units import is_conflict, is_connection_lost, run_unit
 
@@ -195,14 +195,14 @@ def _mark(readings: Sequence[Reading], admitted: Admitted, found: Sequence[Known
         for one in readings if one.error is None
     ]  # fmt: skip
     if counts:
-        columns = ("Id", "ItemCount", "EventCount", "DuplicateCount", "ConflictCount", "RejectedCount")
-        text, values = derived_rows(columns, counts)
-        sql.execute("mark_receipts", values, counts=text)
+        columns = ("ItemCount", "EventCount", "DuplicateCount", "ConflictCount", "RejectedCount")
+        parts, values = by_id(columns, counts)
+        sql.execute("mark_receipts", [*values, tuple(row[0] for row in counts)], **parts)
     noted = [(receipt, json.dumps([one.as_json() for one in several])) for receipt, several in verdicts.items() if several]
     if noted:
-        text, values = derived_rows(("Id", "Verdict"), noted)
-        sql.execute("note_verdicts", values, verdicts=text)
+        parts, values = by_id(("Verdicts",), noted)
+        sql.execute("note_verdicts", [*values, tuple(row[0] for row in noted)], **parts)
     unreadable = [(reading.receipt_id, reading.error) for reading in readings if reading.error is not None]
     if unreadable:
-        text, values = derived_rows(("Id", "Reason"), unreadable)
-        sql.execute("reject_receipts", values, reasons=text)
+        parts, values = by_id(("LastError",), unreadable)
+        sql.execute("reject_receipts", [*values, tuple(row[0] for row in unreadable)], **parts)

@@ -166,7 +166,7 @@ def _swap(candidates: Sequence[_Candidate], owner: str, token: str, lease_second
             WorkItem.objects.claim_work_items(seen, owner=owner, token=token, lease_seconds=lease_seconds)
         return [one[0] for one in seen]
 
-    return run_unit("claim", unit, retry_on=is_server_conflict)
+    return run_unit("claim", unit, retry_on=is_server_conflict, one_statement=not any(one.event_owned for one in candidates))
 
 
 def _fence(candidates: Sequence[_Candidate]) -> list[_Candidate]:

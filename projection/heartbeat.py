@@ -21,6 +21,7 @@ from projection.logs import log_event
 from projection.models import WorkItem
 from projection.retry_policy import error_text
 from projection.sending import execute
+from projection.units import run_unit
 
 BEAT_SECONDS: Final = 10.0
 """How often a process says that it lives; the console calls it dead after three silent beats."""
@@ -81,7 +82,7 @@ class Heartbeat:
         period = min(BEAT_SECONDS, self._lease_seconds / 3) if self._lease_seconds else BEAT_SECONDS
         while not self._stop.wait(period):
             self._beat_safely(self._beat)
-        self._beat_safely(lambda: execute("unregister_worker", id=self.id))
+        self._beat_safely(lambda: _send("unregister_worker", id=self.id))
         connection.close()
 
     def _beat_safely(self, beat: object) -> None:
@@ -92,7 +93,7 @@ class Heartbeat:
             connection.close()
 
     def _beat(self) -> None:
-        execute(
+        _send(
             "register_worker",
             id=self.id,
             kind=self._kind,
@@ -123,4 +124,9 @@ class Heartbeat:
 
 def forget_silent_workers() -> int:
     """Remove the rows of processes that died without a word. One statement."""
-    return execute("forget_silent_workers", seconds=SILENT_SECONDS)
+    return _send("forget_silent_workers", seconds=SILENT_SECONDS)
+
+
+def _send(statement: str, **values: object) -> int:
+    """Workers of all processes share one small table: a deadlock among them is tried again, not a fault."""
+    return run_unit("heartbeat", lambda: execute(statement, **values), one_statement=True)

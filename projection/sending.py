@@ -58,14 +58,16 @@ fetch, execute, insert_rows = _projection.fetch, _projection.execute, _projectio
 """The projection's own statements."""
 
 
-def derived_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> tuple[str, list[Any]]:
-    """A derived table of given rows that all three servers accept (no VALUES ROW): its text with placeholders, and the values.
+def by_id(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> tuple[dict[str, str], list[Any]]:
+    """One expression for each column that gives each row its own value: `CASE Id WHEN 7 THEN … END`; with its values, in order.
 
-    Join it by a number only: a text column of a derived table has a collation of its own.
+    `rows` are (id, value of the first column, …). A single-table UPDATE with them changes many rows differently in one statement that
+    every server takes; joined to a derived table it would make MariaDB spool rows through a temporary table first (and 10.11 crashes
+    where that cannot be made). Use the expressions in the order of the columns.
     """
-    first = "SELECT " + ", ".join(f"%s AS {column}" for column in columns)
-    further = " UNION ALL SELECT " + ", ".join(["%s"] * len(columns))
-    return first + further * (len(rows) - 1), [value for row in rows for value in row]
+    text = "CASE Id" + " WHEN %s THEN %s" * len(rows) + " END"
+    values = [value for place, _ in enumerate(columns, start=1) for row in rows for value in (row[0], row[place])]
+    return dict.fromkeys(columns, text), values
 
 
 @cache

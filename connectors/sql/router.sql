@@ -23,22 +23,20 @@ SELECT Id FROM `_System_ConnectorRoute` WHERE Namespace = %(namespace)s AND IsCu
 SELECT Id, State FROM `_System_ConnectorReceipt` WHERE Id IN %(ids)s ORDER BY Id FOR UPDATE
 
 -- name: mark_receipts
--- Acknowledges locked receipts with their counts. {counts} is a derived table of numbers (Id, ItemCount, EventCount, DuplicateCount,
--- ConflictCount, RejectedCount). Fewer rows than given: cannot be, they are locked.
-UPDATE `_System_ConnectorReceipt` r JOIN ({counts}) c ON c.Id = r.Id
-SET r.State = 'routed', r.RoutedAt = UTC_TIMESTAMP(6), r.ItemCount = c.ItemCount, r.EventCount = c.EventCount,
-    r.DuplicateCount = c.DuplicateCount, r.ConflictCount = c.ConflictCount, r.RejectedCount = c.RejectedCount, r.LastError = NULL
-WHERE r.State = 'pending'
+-- Acknowledges locked receipts, each with its own counts. Rows by primary key. Fewer rows than given: cannot be, they are locked.
+UPDATE `_System_ConnectorReceipt`
+SET State = 'routed', RoutedAt = UTC_TIMESTAMP(6), ItemCount = {ItemCount}, EventCount = {EventCount},
+    DuplicateCount = {DuplicateCount}, ConflictCount = {ConflictCount}, RejectedCount = {RejectedCount}, LastError = NULL
+WHERE Id IN %s AND State = 'pending'
 
 -- name: note_verdicts
--- Item verdicts of locked receipts. {verdicts} is a derived table (Id, Verdict).
-UPDATE `_System_ConnectorReceipt` r JOIN ({verdicts}) v ON v.Id = r.Id SET r.Verdicts = v.Verdict
+-- Item verdicts of locked receipts, each row its own. Rows by primary key.
+UPDATE `_System_ConnectorReceipt` SET Verdicts = {Verdicts} WHERE Id IN %s
 
 -- name: reject_receipts
--- Receipts whose body is unreadable; their bytes are kept. {reasons} is a derived table (Id, Reason).
-UPDATE `_System_ConnectorReceipt` r JOIN ({reasons}) v ON v.Id = r.Id
-SET r.State = 'rejected', r.RoutedAt = UTC_TIMESTAMP(6), r.LastError = v.Reason, r.EventCount = 0
-WHERE r.State = 'pending'
+-- Receipts whose body is unreadable, each with its reason; their bytes are kept. Rows by primary key.
+UPDATE `_System_ConnectorReceipt` SET State = 'rejected', RoutedAt = UTC_TIMESTAMP(6), LastError = {LastError}, EventCount = 0
+WHERE Id IN %s AND State = 'pending'
 
 -- name: read_attempts
 -- Failed admissions of a receipt so far. No lock: one router at a time admits its namespace.

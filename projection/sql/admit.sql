@@ -73,12 +73,12 @@ VALUES
   (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 
 -- name: advance_generations
--- Moves the selection of locked, unclaimed generations. {selections} is a derived table (Id, EventId, LaneOrdinal, EventCreatedDate,
--- DeliverySequence, RunAfter). Fewer rows than given: a row was claimed without our lock, which cannot be.
-UPDATE `_System_ConnectorWorkItem` w JOIN ({selections}) s ON s.Id = w.Id
-SET w.EventId = s.EventId, w.LaneOrdinal = s.LaneOrdinal, w.EventCreatedDate = s.EventCreatedDate,
-    w.DeliverySequence = s.DeliverySequence, w.RunAfter = s.RunAfter
-WHERE w.ClaimedAt IS NULL
+-- Moves the selection of locked, unclaimed generations, each row to its own. Rows by primary key. Fewer rows than given: a row was
+-- claimed without our lock, which cannot be.
+UPDATE `_System_ConnectorWorkItem`
+SET EventId = {EventId}, LaneOrdinal = {LaneOrdinal}, EventCreatedDate = {EventCreatedDate}, DeliverySequence = {DeliverySequence},
+    RunAfter = {RunAfter}
+WHERE Id IN %s AND ClaimedAt IS NULL
 
 -- name: activate_generations
 -- Gives the active key to locked, queued successors and makes them claimable at their RunAfter. 1062: another one holds it.

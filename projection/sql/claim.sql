@@ -26,16 +26,16 @@ WHERE c.State = %(state)s AND c.QueueClass = %(queue_class)s AND c.RunAfter <= U
 ORDER BY c.RunAfter, c.Id LIMIT %(limit)s
 
 -- name: claim_work_items
--- Compare-and-swap: takes exactly the rows that still are as they were read (state, selected event), unless an operator held their lane
--- meanwhile. {seen} is a derived table of numbers (Id, EventId, Retrying). Rows by primary key. Fewer rows than asked: others were
--- faster. 1062 on LaneHolderKey: a lane got a holder meanwhile, nothing was taken.
-UPDATE `_System_ConnectorWorkItem` w JOIN ({seen}) s ON s.Id = w.Id
-SET w.State = 'processing', w.LeaseOwner = %s, w.LeaseToken = %s, w.Attempts = w.Attempts + 1, w.ClaimedAt = UTC_TIMESTAMP(6),
-    w.LeaseExpiresAt = UTC_TIMESTAMP(6) + INTERVAL %s SECOND, w.LaneHolderKey = w.LaneKey,
-    w.FirstClaimedAt = COALESCE(w.FirstClaimedAt, UTC_TIMESTAMP(6))
-WHERE w.EventId = s.EventId AND w.State IN ('pending', 'retry') AND (w.State = 'retry') = s.Retrying
-  AND w.RunAfter <= UTC_TIMESTAMP(6)
-  AND NOT EXISTS (SELECT 1 FROM `_System_ConnectorLaneHold` x WHERE x.LaneKey = w.LaneKey)
+-- Compare-and-swap: takes exactly the rows that still are as they were read ({EventId} and {Retrying} give each row its own), unless an
+-- operator held their lane meanwhile. Rows by primary key. Fewer rows than asked: others were faster. 1062 on LaneHolderKey: a lane got
+-- a holder meanwhile, nothing was taken.
+UPDATE `_System_ConnectorWorkItem`
+SET State = 'processing', LeaseOwner = %s, LeaseToken = %s, Attempts = Attempts + 1, ClaimedAt = UTC_TIMESTAMP(6),
+    FirstClaimedAt = COALESCE(FirstClaimedAt, UTC_TIMESTAMP(6)), LeaseExpiresAt = UTC_TIMESTAMP(6) + INTERVAL %s SECOND,
+    LaneHolderKey = LaneKey
+WHERE Id IN %s AND EventId = {EventId} AND (State = 'retry') = ({Retrying}) AND State IN ('pending', 'retry')
+  AND RunAfter <= UTC_TIMESTAMP(6)
+  AND NOT EXISTS (SELECT 1 FROM `_System_ConnectorLaneHold` x WHERE x.LaneKey = `_System_ConnectorWorkItem`.LaneKey)
 
 -- name: read_claimed
 -- What the token took, with the selected event. 0 rows: nothing.

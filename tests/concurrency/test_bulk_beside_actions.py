@@ -26,11 +26,20 @@ A_RECEIPT = 100
 
 @contextmanager
 def inputs_by_source() -> Iterator[dict[str, list[int]]]:
-    """Ordinals that the flow was given, by source, in order of execution."""
+    """Ordinals that the flow was given, by source, in order of execution.
+
+    A transaction that a conflict rolled back runs its flows again in the same attempt; memory does not roll back, so the run of an
+    attempt that counts is its last one.
+    """
     seen: dict[str, list[int]] = defaultdict(list)
+    last: dict[tuple[str, int], int] = {}
 
     def run(generation: Generation) -> None:
-        seen[generation.source_lane] += [one.ordinal for one in generation.inputs]
+        lane, attempt = seen[generation.source_lane], (generation.work_id, generation.attempt)
+        if attempt in last:
+            del lane[last[attempt] :]
+        last[attempt] = len(lane)
+        lane += [one.ordinal for one in generation.inputs]
 
     flows.flow("test.record", atomic=True)(run)
     try:
