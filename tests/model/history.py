@@ -24,6 +24,7 @@ from tests.model.steps import (
     Hold,
     One,
     Pause,
+    Prune,
     Release,
     Repair,
     Replay,
@@ -84,6 +85,9 @@ class Chance:
     def die(self) -> End:
         return End(tuple((self.which(), "dead") for _ in range(self.random.choice((1, 3)))))
 
+    def prune(self) -> Prune:
+        return Prune(self.random.choice((0, 1, 61)), self.random.choice((0, 0, 3600)))
+
     def replay(self) -> Replay:
         return Replay(tuple(self.which() for _ in range(self.random.choice((1, 1, 3)))), retarget=self.random.random() < 0.3)
 
@@ -122,8 +126,8 @@ class Chance:
             (0.7, lambda: RetireRoute(self.which())),
             (0.7, UpgradePack),
             (4 if is_unrouted else 0, Sweep),
+            (1.5 if states & set(reference.TERMINAL) else 0, self.prune),
             (0.5, Repair),
-            # Prune goes here: a step that removes the oldest end of a projection from both, and duplicates after it.
         ]
 
 

@@ -96,6 +96,7 @@ class Work:
     lease_ends: datetime | None = None
     replay_of: Work | None = None
     discarded: bool = False
+    ended: datetime | None = None
     named_by: int | None = None
     """Ordinal selected at creation; None for the first generation ever of its key."""
 
@@ -145,6 +146,10 @@ class Reference:
     """Current versions by key."""
     keys_ever: set[str] = field(default_factory=set)
     events: list[Event] = field(default_factory=list)
+    """Retained ones, in order of admission."""
+    next_ordinal: int = 1
+    created: dict[int, datetime] = field(default_factory=dict)
+    """When each ordinal was admitted."""
     known: dict[tuple[str, str], Event] = field(default_factory=dict)
     """(delivery id, route key; empty for an unrouted fact) → the fact that stands."""
     works: list[Work] = field(default_factory=list)
@@ -188,11 +193,12 @@ class Reference:
         return next((self.known[item.delivery, key] for key in keys if (item.delivery, key) in self.known), None)
 
     def _admit_event(self, item: Item, route: Route | None, routed_from: int | None = None) -> None:
-        ordinal = len(self.events) + 1
+        ordinal = self._ordinal()
         event = Event(ordinal, item, route, None, routed_from)
         if event.key and route and route.settle:
             event = Event(ordinal, item, route, self._deadline(item, route), routed_from)
         self.events.append(event)
+        self.created[ordinal] = self.now
         self.known[item.delivery, route.key if route else ""] = event
         if route is None:
             return
@@ -201,6 +207,10 @@ class Reference:
             self.works.append(Work(event, ordinal, run_after))
         else:
             self._decide(event, run_after)
+
+    def _ordinal(self) -> int:
+        self.next_ordinal += 1
+        return self.next_ordinal - 1
 
     def _deadline(self, item: Item, route: Route) -> datetime:
         ahead = [
@@ -283,7 +293,7 @@ class Reference:
     def end(self, work: Work, state: str) -> None:
         """Terminal: the queued successor becomes active, nothing else of the key moves."""
         was_active = work.active
-        work.state, work.active, work.lease_ends = state, False, None
+        work.state, work.active, work.lease_ends, work.ended = state, False, None, self.now
         if was_active and work.key:
             for one in self.works:
                 if one.key == work.key and one.state == QUEUED:
@@ -364,9 +374,39 @@ class Reference:
         return ""
 
     def _replay(self, newest: Work, route: Route) -> None:
-        event = Event(len(self.events) + 1, newest.event.item, route, None, replay_of=newest.event.ordinal)
+        event = Event(self._ordinal(), newest.event.item, route, None, replay_of=newest.event.ordinal)
         self.events.append(event)
         self.works.append(Work(event, event.ordinal, self.now, replay_of=newest))
+
+    # 8. Retention.
+
+    def prune(self, before: datetime, dead_before: datetime) -> tuple[int, int]:
+        """How many events and items went. A replayed item and its replays go together or not at all."""
+        gone: list[Work] = []
+        events = [event for event in self.events if event.route is None and self.created[event.ordinal] < before]
+        for key in {work.key for work in self.works if work.key and work.replay_of is None}:
+            ordinary = [work for work in self.works if work.key == key and work.replay_of is None]
+            for work in sorted(ordinary, key=lambda one: one.event.ordinal)[:-1]:
+                if not self._is_over(work, before, dead_before):
+                    break
+                gone.append(work)
+                events += self.inputs(work)
+        for work in self.works:
+            if work.key is None and work.replay_of is None and self._is_over(work, before, dead_before):
+                gone.append(work)
+                events.append(work.event)
+        replays = [work for work in self.works if work.replay_of and work.root in gone]
+        events += [work.event for work in replays]
+        self.works = [work for work in self.works if work not in gone and work not in replays]
+        self.events = [event for event in self.events if event not in events]
+        self.known = {name: event for name, event in self.known.items() if event not in events}
+        return len(events), len(gone) + len(replays)
+
+    def _is_over(self, root: Work, before: datetime, dead_before: datetime) -> bool:
+        def over(work: Work) -> bool:
+            return work.ended is not None and work.ended < (dead_before if work.state == DEAD and not work.discarded else before)
+
+        return all(over(work) for work in self.works if work.root is root)
 
     # Configuration.
 

@@ -22,6 +22,7 @@ from projection.discard import discard
 from projection.execute import failure, hand_back
 from projection.flows import DeadLetter, RetryLater, Skip
 from projection.models import WorkItem
+from projection.prune import Terms, prune
 from projection.refusals import Refused
 from projection.repair import Repaired, repair
 from projection.replay import Deferred, Target, replay_many
@@ -370,6 +371,23 @@ class Sweep:
 
 
 @dataclass(frozen=True)
+class Prune:
+    """Remove what ended longer ago; undiscarded dead items have a longer term."""
+
+    seconds: float = 0
+    dead_seconds: float = 0
+
+    def take(self, world: World) -> None:
+        now = world.model.now
+        terms = Terms(now - timedelta(seconds=self.seconds), now - timedelta(seconds=self.seconds + self.dead_seconds))
+        before = prune(terms, dry_run=True)
+        world.compare()
+        pruned = prune(terms)
+        assert pruned == before
+        assert (pruned.events, pruned.work_items) == world.model.prune(terms.before, terms.dead_before)
+
+
+@dataclass(frozen=True)
 class Repair:
     """There is nothing to repair, ever."""
 
@@ -379,5 +397,5 @@ class Repair:
 
 Step = (
     Deliver | RouteReceipts | Claim | End | Zombie | Beat | Rescue | Advance | Cancel | Discard | RetryNow | Replay | Hold | Release
-    | Pause | Resume | UpgradeRoute | RetireRoute | UpgradePack | Sweep | Repair
+    | Pause | Resume | UpgradeRoute | RetireRoute | UpgradePack | Sweep | Prune | Repair
 )  # fmt: skip

@@ -178,10 +178,11 @@ class World:
 
     def _compare_events(self) -> None:
         last = max(self.event_ids.values(), default=0)
+        events = {event.ordinal: event for event in self.model.events}
+        assert EventRow.objects.count() == len(events)
         for row in EventRow.objects.filter(id__gt=last).order_by("enqueue_ordinal"):
-            event = self.model.events[row.enqueue_ordinal - 1]
+            event = events[row.enqueue_ordinal]
             self.event_ids[event.ordinal] = row.id
-            assert row.enqueue_ordinal == event.ordinal == len(self.event_ids)
             assert (row.source_id, row.source_lane, row.payload) == (event.item.source, event.item.lane, event.item.payload)
             assert (row.route_id, row.projection_key) == (
                 self.facts[event.route.key, event.route.version].id if event.route else None,
@@ -190,7 +191,7 @@ class World:
             assert row.next_attempt_at == event.deadline, event
             assert row.routed_from_event_id == (self.event_ids[event.routed_from] if event.routed_from else None)
             assert row.replay_of_event_id == (self.event_ids[event.replay_of] if event.replay_of else None)
-        assert len(self.event_ids) == len(self.model.events)
+        assert events.keys() <= self.event_ids.keys()
 
     def _expected(self, work: Work) -> dict[str, Any]:
         key = self.projection_key(work.key) if work.key else None
