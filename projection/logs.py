@@ -6,10 +6,12 @@ a payload, a header value or a secret: a field of such a name is hidden, whoever
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from datetime import UTC, datetime
 from typing import Any, Final, Literal, TextIO
 
 import structlog
@@ -116,3 +118,23 @@ def quietly() -> Iterator[None]:
         yield
     finally:
         _quiet.reset(token)
+
+
+class LibraryLine(logging.Formatter):
+    """Django's, django-q2's and other libraries' records as lines of the same form: event `log`, the logger, its text, and the
+    end of the traceback. On a terminal as logging writes them."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        if sys.stderr.isatty():
+            return super().format(record)
+        level = record.levelname.lower()
+        event: dict[str, Any] = {
+            "timestamp": datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            "level": level,
+            "event": "log",
+            "logger": record.name,
+            "text": record.getMessage(),
+        }
+        if record.exc_info:
+            event["error"] = self.formatException(record.exc_info)[-LONGEST_TEXT:]
+        return _render(None, level, _order(None, level, _redact(None, level, event)))

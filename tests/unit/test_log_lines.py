@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import logging
+import sys
 from datetime import UTC, datetime
 
 import pytest
 
-from projection.logs import HIDDEN, LONGEST_TEXT, log_event, quietly
+from projection.logs import HIDDEN, LONGEST_TEXT, LibraryLine, log_event, quietly
 
 
 def line_of(capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
@@ -63,3 +65,27 @@ def test_work_that_is_summed_up_afterwards_writes_its_warnings_alone(capsys: pyt
         log_event("unverified", level="warning", receipt_id=2)
     log_event("receive", receipt_id=3)
     assert [json.loads(line)["receipt_id"] for line in capsys.readouterr().err.splitlines()] == [2, 3]
+
+
+def test_a_librarys_record_is_a_line_of_the_same_form() -> None:
+    try:
+        raise ValueError("x" * LONGEST_TEXT)
+    except ValueError:
+        record = logging.LogRecord("django.request", logging.ERROR, "", 1, "Service\n%s", ("/readyz",), sys.exc_info())
+    line = LibraryLine().format(record)
+    written = json.loads(line)
+    assert "\n" not in line
+    assert (written["level"], written["event"], written["logger"], written["text"]) == (
+        "error",
+        "log",
+        "django.request",
+        "Service\n/readyz",
+    )
+    assert written["error"] == "x" * LONGEST_TEXT
+    assert written["timestamp"].endswith("Z")
+
+
+def test_a_librarys_record_on_a_terminal_stays_as_logging_writes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    record = logging.LogRecord("django", logging.WARNING, "", 1, "text", (), None)
+    assert LibraryLine("%(levelname)s %(name)s: %(message)s").format(record) == "WARNING django: text"
