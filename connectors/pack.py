@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any, ClassVar, Final
 
 from connectors.delivery import (
@@ -28,6 +29,10 @@ from projection.exact_json import NotJson
 DEFAULT_MAX_BODY_BYTES: Final = 5 * 1024 * 1024
 
 
+MOST_ITEMS: Final = 100_000
+"""Items of one body that are read: each becomes a row of one transaction, and five MiB may hold two million of them."""
+
+
 class Unreadable(ValueError):
     """The body or item does not have the shape that this provider documents; the message says what is missing."""
 
@@ -45,7 +50,16 @@ def json_items(body: bytes, *path: str | int) -> list[Item]:
     at = exact_json.value_at(text, path)
     if at is None or text[at] != "[":
         raise Unreadable(f"the body has no array at {'.'.join(map(str, path))!r}")
-    return [Item(slice_, element, index) for index, (slice_, element) in enumerate(exact_json.elements(text, at))]
+    found = enumerate(islice(exact_json.elements(text, at), MOST_ITEMS + 1))
+    items = [Item(slice_, element, index) for index, (slice_, element) in found]
+    refuse_too_many(len(items))
+    return items
+
+
+def refuse_too_many(items: int) -> None:
+    """Raises Unreadable for more than MOST_ITEMS items."""
+    if items > MOST_ITEMS:
+        raise Unreadable(f"the body has more than the {MOST_ITEMS} items that are read of one delivery; send smaller batches")
 
 
 class DuplicatePack(ValueError):
@@ -100,7 +114,8 @@ class Pack(ABC):
 
     def split_request(self, request: IngressRequest) -> Sequence[Item]:
         """As `split`, for packs whose body format depends on a header; the items carry the request's headers."""
-        return [Item(item.text, item.value, item.index, request.headers, item.envelope) for item in self.split(request.body)]
+        found = islice(self.split(request.body), MOST_ITEMS + 1)
+        return [Item(item.text, item.value, item.index, request.headers, item.envelope) for item in found]
 
     @abstractmethod
     def read(self, item: Item) -> Inbound | Sequence[Inbound]:

@@ -9,12 +9,16 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import Decimal
+from itertools import islice
 from typing import Any, Final
 
 from connectors.delivery import Headers, Inbound, IngressRequest, Item
-from connectors.pack import Pack
+from connectors.pack import Pack, refuse_too_many
 from connectors.route_book import PackFacts, RouteBook
 from projection.facts import InboundEvent, RouteFacts
+from projection.flow_transactions import ENDINGS
 from projection.identity import delivery_key, sha256_text
 from projection.models import SOURCE_ID_LENGTH
 from projection.retry_policy import error_text, storable
@@ -23,6 +27,13 @@ LANE_LENGTH: Final = 700
 NAME_LENGTH: Final = 190
 DELIVERY_ID_LENGTH: Final = 255
 """Characters of a delivery id that are kept as they came."""
+
+MOST_PARTS: Final = 10_000
+"""Records that one item may be about."""
+COPIES_BYTES: Final = 32 * 1024 * 1024
+"""Each further record that an item is about stores the item's text again: together at most this much a receipt."""
+VERDICTS_BYTES: Final = 64 * 1024
+"""Of the verdicts on one receipt's items: a packet holds those of a whole batch."""
 
 LANE_PLACEHOLDERS: Final = ("id", "type", "kind", "lane")
 """What a target mutation lane may be made of."""
@@ -52,6 +63,21 @@ class ItemVerdict:
         return {"item": self.item, "code": self.code, "reason": self.reason}
 
 
+def verdicts_text(verdicts: Sequence[ItemVerdict]) -> str:
+    """JSON array of the verdicts; when they are too many the last one says how many are left out (the counts are always whole)."""
+    texts: list[str] = []
+    room = VERDICTS_BYTES
+    for place, verdict in enumerate(verdicts):
+        text = json.dumps(verdict.as_json())
+        room -= len(text) + 2
+        if room < 0 and texts:
+            more = ItemVerdict(verdict.item, "more", f"{len(verdicts) - place} more of the items have verdicts that are not kept")
+            texts.append(json.dumps(more.as_json()))
+            break
+        texts.append(text)
+    return f"[{', '.join(texts)}]"
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """What a receipt says. `error`: its body is unreadable and it has no items."""
@@ -79,7 +105,8 @@ def read_receipt(receipt: ReceiptFacts, book: RouteBook) -> Reading:
     pack = book.pack_object(pack_facts.id)
     try:
         items = pack.split_request(receipt.request)
-    except Exception as error:  # noqa: BLE001 - a pack is foreign code and a body hostile input: both end as a rejected receipt
+        refuse_too_many(len(items))
+    except ENDINGS as error:  # a pack is foreign code and a body hostile input: both end as a rejected receipt
         return Reading(receipt.id, error=error_text(error))
     reader = _Reader(receipt, book, pack_facts, pack, many=len(items) > 1)
     for item in items:
@@ -96,28 +123,41 @@ class _Reader:
     many: bool
     events: list[InboundEvent] = field(default_factory=list)
     rejected: list[ItemVerdict] = field(default_factory=list)
+    copied: int = 0
+    """Characters that items about several records store again."""
 
     def read(self, item: Item) -> None:
         try:
             found = self.pack.read(item)
-            inbounds = [found] if isinstance(found, Inbound) else list(found)
+            inbounds = [found] if isinstance(found, Inbound) else self._bounded(item, list(islice(found, MOST_PARTS + 1)))
             digest = sha256_text(item.text)
             events = [event for part, inbound in enumerate(inbounds) for event in self._events(item, digest, inbound, part)]
-        except Exception as error:  # noqa: BLE001 - as above: one bad item never rejects its siblings
+        except ENDINGS as error:  # as above: one bad item never rejects its siblings
             self.rejected.append(ItemVerdict(item.index, "unreadable", error_text(error)))
         else:
             self.events += events
+
+    def _bounded(self, item: Item, inbounds: list[Inbound]) -> list[Inbound]:
+        """Raises UnfitItem for more records than one item is about in earnest."""
+        if len(inbounds) > MOST_PARTS:
+            raise UnfitItem(f"the item is about more than {MOST_PARTS} records")
+        copies = max(0, len(inbounds) - 1) * len(item.text)
+        if self.copied + copies > COPIES_BYTES:
+            raise UnfitItem(f"the item is about {len(inbounds)} records, and its text is too long to be kept for each of them")
+        self.copied += copies
+        return inbounds
 
     def _events(self, item: Item, digest: str, inbound: Inbound, part: int) -> list[InboundEvent]:
         routes: list[RouteFacts | None] = list(self.book.matching(self.pack_facts.id, inbound.kind)) or [None]
         return [self._event(item, digest, inbound, part, route) for route in routes]
 
     def _event(self, item: Item, digest: str, inbound: Inbound, part: int, route: RouteFacts | None) -> InboundEvent:
-        source_type, source_id = _fit("source type", inbound.source[0], NAME_LENGTH), str(inbound.source[1])
+        kind = _fit("kind", inbound.kind, NAME_LENGTH)
+        source_type, source_id = _fit("source type", inbound.source[0], NAME_LENGTH), _identity("source id", inbound.source[1])
         lane = inbound.lane if inbound.lane and inbound.lane.strip() else ""
         if route is not None and route.source_id_case == "fold":
             source_id, lane = source_id.casefold(), lane.casefold()
-        target = target_lane(route, source_type, source_id, inbound.kind, lane) if route else ""
+        target = target_lane(route, source_type, source_id, kind, lane) if route else ""
         delivery_id = self._delivery_id(item, inbound, part)
         namespace, pack_name = self.book.namespace, self.pack_facts.name
         keys = () if route else self.book.route_keys.get(pack_name, ())
@@ -129,14 +169,14 @@ class _Reader:
             pack_name=pack_name,
             pack_incarnation=self.pack_facts.incarnation,
             route=route,
-            provider_kind=_fit("kind", inbound.kind, NAME_LENGTH),
+            provider_kind=kind,
             source_type=source_type,
             source_id=_fit("source id", source_id, SOURCE_ID_LENGTH),
             source_lane=_fit("source lane", lane, LANE_LENGTH, may_be_empty=True),
             target_lane=target,
             delivery_id=delivery_id,
             delivery_key=delivery_key(namespace, pack_name, delivery_id, route.key if route else ""),
-            provider_time=inbound.time,
+            provider_time=_time_hint(inbound.time),
             payload=item.text,
             payload_sha256=digest,
             sibling_keys=tuple(delivery_key(namespace, pack_name, delivery_id, key) for key in keys),
@@ -158,9 +198,18 @@ class _Reader:
         return found if len(found) <= DELIVERY_ID_LENGTH and storable(found) == found else f"sha256:{sha256_text(found)}"
 
 
+def _identity(what: str, value: object) -> str:
+    """An id as text. Raises UnfitItem for none at all, and for what is no id: of a float the digits are lost already."""
+    if value is None:
+        raise UnfitItem(f"the item has no {what}")
+    if not isinstance(value, str | int | Decimal):
+        raise UnfitItem(f"the item's {what} is a {type(value).__name__}; a pack gives text or an integer")
+    return str(value)
+
+
 def _fit(what: str, value: object, longest: int, *, may_be_empty: bool = False) -> str:
     """`value` as text that its column keeps exactly. Raises UnfitItem."""
-    text = str(value)
+    text = _identity(what, value)
     if not text.strip() and not may_be_empty:
         raise UnfitItem(f"the item has no {what}")
     if len(text) > longest:
@@ -170,6 +219,16 @@ def _fit(what: str, value: object, longest: int, *, may_be_empty: bool = False) 
     except UnicodeEncodeError:
         raise UnfitItem(f"the item's {what} is not Unicode text (it holds a lone surrogate)") from None
     return text
+
+
+def _time_hint(moment: object) -> datetime | None:
+    """A pack's idea of the provider's time as aware UTC (without a zone: UTC); None for anything else, for it is only a hint."""
+    if not isinstance(moment, datetime):
+        return None
+    try:
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
 
 
 def target_lane(route: RouteFacts, source_type: str, source_id: str, kind: str, lane: str) -> str:

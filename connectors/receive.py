@@ -20,6 +20,7 @@ from connectors.delivery import Headers, IngressRequest, Outcome, ReceiptDraft, 
 from connectors.endpoints_cache import EndpointFacts
 from connectors.models import Receipt
 from projection import wake
+from projection.flow_transactions import ENDINGS
 from projection.identity import digest
 from projection.logs import log_event
 from projection.retry_policy import error_text, storable
@@ -61,7 +62,7 @@ def verify(endpoint: EndpointFacts, request: IngressRequest, now: float) -> Verd
         return Verdict(ok=False, reason="the endpoint's pack is not loaded")
     try:
         return endpoint.pack.verify(request, endpoint.secrets, now)
-    except Exception as error:  # noqa: BLE001 - a pack may be foreign code: its failure refuses, and never answers 500
+    except ENDINGS as error:  # a pack may be foreign code: its failure refuses, and never answers 500
         return Verdict(ok=False, reason=f"the pack's own check failed with {type(error).__name__}")
 
 
@@ -127,7 +128,7 @@ def draft_of(endpoint: EndpointFacts, request: IngressRequest) -> ReceiptDraft:
         pack_id=endpoint.pack_id,
         pack_incarnation=endpoint.pack_incarnation,
         endpoint_id=endpoint.id,
-        idempotency_key=storable(delivery_id)[:IDEMPOTENCY_KEY_LENGTH] if delivery_id else None,
+        idempotency_key=readable_id(delivery_id) if delivery_id else None,
         idempotency_hash=digest(delivery_id) if delivery_id else None,
         body=request.body,
         body_sha256=hashlib.sha256(request.body).hexdigest(),
@@ -138,13 +139,22 @@ def draft_of(endpoint: EndpointFacts, request: IngressRequest) -> ReceiptDraft:
     )
 
 
+def readable_id(delivery_id: str) -> str:
+    """The id as its column keeps it; with its digest where that is not the id itself, so that two ids never read the same."""
+    text = storable(delivery_id)
+    if text == delivery_id and len(text) <= IDEMPOTENCY_KEY_LENGTH:
+        return text
+    mark = f" … sha256:{digest(delivery_id)}"
+    return text[: IDEMPOTENCY_KEY_LENGTH - len(mark)] + mark
+
+
 def delivery_id_of(endpoint: EndpointFacts, request: IngressRequest) -> str | None:
     """The provider's id of the request; None when there is none, it is blank, or the body it is in cannot be read."""
     if endpoint.pack is None:
         return None
     try:
         found = endpoint.pack.delivery_id(request)
-    except Exception as error:  # noqa: BLE001 - without an id the delivery is stored as a new fact, and the router tells what is wrong
+    except ENDINGS as error:  # without an id the delivery is stored as a new fact, and the router tells what is wrong
         log_event("delivery_id_unreadable", level="warning", endpoint=endpoint.slug, error=error_text(error))
         return None
     text = "" if found is None else str(found)

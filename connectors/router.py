@@ -6,7 +6,6 @@ it waits with back-off while later ones pass, then it is quarantined. Nothing is
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,14 +13,15 @@ from pathlib import Path
 from typing import Final
 
 from django.conf import settings
-from django.db import InterfaceError
+from django.db import DatabaseError, InterfaceError
 
 from connectors import route_book
 from connectors.conflicts import real_conflicts
-from connectors.reading import ItemVerdict, Reading, read_receipt, receipt_of
+from connectors.reading import ItemVerdict, Reading, read_receipt, receipt_of, verdicts_text
 from connectors.route_book import RouteBook
 from projection.admit import Admitted, StaleIncarnation, admit, lock_admission
 from projection.coverage import Known
+from projection.flow_transactions import is_database_away
 from projection.logs import log_event
 from projection.retry_policy import error_text
 from projection.sending import Sender, by_id
@@ -32,6 +32,8 @@ sql: Final = Sender(Path(__file__).parent / "sql")
 
 BATCH_BYTES: Final = 32 * 1024 * 1024
 """Bodies read at once: bounds memory and the transaction, far under TiDB's 100 MiB."""
+BATCH_EVENTS: Final = 20_000
+"""Events read for one transaction, which holds its namespace: the receipts behind the one that exceeds it wait for the next."""
 QUARANTINE_AFTER: Final = 5
 """Failed admissions of one receipt on its own; with the back-off below about five minutes of trying."""
 BACKOFF_SECONDS: Final = (5, 15, 60, 240)
@@ -95,8 +97,15 @@ def route_batch(namespace: str, batch: int | None = None) -> RouteReport:
 
 
 def _is_of_no_receipt(error: Exception) -> bool:
-    """Whether the database is away or busy, so that no receipt is at fault."""
-    return is_conflict(error) or is_connection_lost(error) or isinstance(error, InterfaceError)
+    """Whether the database is away or busy, so that no receipt is at fault.
+
+    A server also drops the connection over a statement that it does not take: when it answers a fresh one, it is not away.
+    """
+    return is_database_away() if _is_lost(error) else is_conflict(error)
+
+
+def _is_lost(error: Exception) -> bool:
+    return is_connection_lost(error) or isinstance(error, InterfaceError)
 
 
 def _next_ids(namespace: str, limit: int) -> list[int]:
@@ -115,12 +124,22 @@ def _admit_one_by_one(namespace: str, ids: Sequence[int]) -> RouteReport:
     report = RouteReport()
     for receipt_id in ids:
         try:
-            report += _admit_receipts(namespace, [receipt_id])
+            report += _admit_alone(namespace, receipt_id)
         except Exception as error:
             if _is_of_no_receipt(error):
                 raise
             report += _defer(receipt_id, error)
     return report
+
+
+def _admit_alone(namespace: str, receipt_id: int) -> RouteReport:
+    """Once more at once after a lost connection: to be put off would let later receipts pass, and it may not be at fault."""
+    try:
+        return _admit_receipts(namespace, [receipt_id])
+    except (DatabaseError, InterfaceError) as error:
+        if not _is_lost(error) or is_database_away():
+            raise
+    return _admit_receipts(namespace, [receipt_id])
 
 
 def _defer(receipt_id: int, error: Exception) -> RouteReport:
@@ -148,9 +167,16 @@ def _admit_receipts(namespace: str, ids: Sequence[int]) -> RouteReport:
 
 
 def _readings(ids: Sequence[int], book: RouteBook) -> list[Reading]:
-    """What each receipt says, in the order of `ids`."""
+    """What the receipts say, in the order of `ids`: all of them, or the first ones that make a full batch of events."""
     rows = {row[0]: row for row in sql.fetch("read_receipt_bodies", ids=tuple(ids))}
-    return [read_receipt(receipt_of(rows[receipt_id]), book) for receipt_id in ids if receipt_id in rows]
+    readings: list[Reading] = []
+    room = BATCH_EVENTS
+    for row in (rows[receipt_id] for receipt_id in ids if receipt_id in rows):
+        readings.append(read_receipt(receipt_of(row), book))
+        room -= len(readings[-1].events)
+        if room <= 0:
+            break
+    return readings
 
 
 def _admit(book: RouteBook, readings: Sequence[Reading]) -> RouteReport:
@@ -198,7 +224,7 @@ def _mark(readings: Sequence[Reading], admitted: Admitted, found: Sequence[Known
         columns = ("ItemCount", "EventCount", "DuplicateCount", "ConflictCount", "RejectedCount")
         parts, values = by_id(columns, counts)
         sql.execute("mark_receipts", [*values, tuple(row[0] for row in counts)], **parts)
-    noted = [(receipt, json.dumps([one.as_json() for one in several])) for receipt, several in verdicts.items() if several]
+    noted = [(receipt, verdicts_text(several)) for receipt, several in verdicts.items() if several]
     if noted:
         parts, values = by_id(("Verdicts",), noted)
         sql.execute("note_verdicts", [*values, tuple(row[0] for row in noted)], **parts)

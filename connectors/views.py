@@ -20,6 +20,7 @@ from connectors.endpoints_cache import EndpointFacts
 from connectors.http_body import drain, read_body
 from connectors.pack import Pack
 from connectors.receive import DATABASE_UNAVAILABLE, receive
+from projection.flow_transactions import ENDINGS
 from projection.logs import log_event
 from projection.retry_policy import error_text
 
@@ -47,7 +48,7 @@ def ingress(request: HttpRequest, namespace: str, slug: str) -> HttpResponse:
     """One delivery, or a provider's challenge. Always an answer of ours, never an error page."""
     try:
         return _answered(request, namespace, slug)
-    except Exception as error:  # noqa: BLE001 - the last resort: a provider must not read 2xx or an HTML page for a fault of ours
+    except ENDINGS as error:  # the last resort: a provider must not read 2xx or an HTML page for a fault of ours
         log_event("receive", level="error", namespace=namespace, endpoint=slug, state="internal_error", error=error_text(error))
         return _refused(request, UNEXPECTED)
 
@@ -103,7 +104,7 @@ def _asked(question: Callable[[T], Answer | None], about: T, endpoint: EndpointF
     """A pack's own answer; None when it has none, or its code fails (the delivery goes on without it)."""
     try:
         return question(about)
-    except Exception as error:  # noqa: BLE001 - a pack may be foreign code, and the delivery is worth more than its answer
+    except ENDINGS as error:  # a pack may be foreign code, and the delivery is worth more than its answer
         log_event("pack_failed", level="error", endpoint=endpoint.slug, pack=endpoint.pack_name, error=error_text(error))
         return None
 

@@ -14,13 +14,13 @@ from datetime import UTC, datetime, timedelta
 from time import monotonic
 from typing import Final
 
-from django.db import DatabaseError, InterfaceError, close_old_connections, transaction
+from django.db import close_old_connections, transaction
 
-from projection import clock, flows
+from projection import flows
 from projection.claim import Claimed, ClaimedBatch
 from projection.complete import Ended, Ending, complete, end_attempts, log_ended
 from projection.facts import Input
-from projection.flow_transactions import ENDINGS, forget_connection, nothing_left_open, own_savepoint
+from projection.flow_transactions import ENDINGS, is_database_away, nothing_left_open, own_savepoint
 from projection.flows import DeadLetter, Flow, Generation, LeaseLost, RetryLater, Skip
 from projection.logs import log_event
 from projection.ranges import BrokenRange, read_inputs
@@ -155,7 +155,7 @@ def run_atomic(
             waiting = [attempt for attempt in waiting if attempt.claimed.item.work_id not in lost.work_ids]
             ended = Ended((), sorted(lost.work_ids))
         except Exception as error:
-            if _is_database_away():
+            if is_database_away():  # else one of the attempts is at fault
                 raise
             if most > 1:
                 log_event("execute", level="warning", count=len(waiting), error=error_text(error), state="one by one")
@@ -172,16 +172,6 @@ def run_atomic(
 
 def _run_group(group: Sequence[Attempt], started: Callable[[Attempt], None]) -> tuple[int, Ended]:
     return run_unit("execute", lambda: _atomic_unit(group, started))
-
-
-def _is_database_away() -> bool:
-    """Whether the database cannot be reached, so that no attempt is at fault. Opens a fresh connection: a flow may have broken ours."""
-    forget_connection()
-    try:
-        clock.now()
-    except (DatabaseError, InterfaceError):
-        return True
-    return False
 
 
 class _LostInUnit(Exception):

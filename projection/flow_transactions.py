@@ -13,6 +13,8 @@ from typing import Any, Final
 
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, InterfaceError, connection, connections, transaction
 
+from projection import clock
+
 ENDINGS: Final = (Exception, SystemExit, CancelledError)
 """Whatever a flow raises of these is an outcome of its attempt, and never the end of its worker."""
 
@@ -99,6 +101,16 @@ def _end_open_transaction() -> bool:
     if known:
         forget_connection()
     return bool(known)
+
+
+def is_database_away() -> bool:
+    """Whether the database cannot be reached, as one query on a fresh connection tells."""
+    forget_connection()
+    try:
+        clock.now()
+    except (DatabaseError, InterfaceError):
+        return True
+    return False
 
 
 def forget_connection() -> None:

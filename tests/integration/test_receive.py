@@ -106,6 +106,7 @@ def test_an_id_longer_than_its_column_and_one_with_a_lone_surrogate_are_kept_apa
     for id_ in ("x" * 3000 + "1", "x" * 3000 + "2", "\\udc88", "\\ud800"):
         assert send(ingress, f'{{"id":"{id_}"}}'.encode()).code == "accepted"
     assert Receipt.objects.values("idempotency_hash").distinct().count() == 4
+    assert len(set(Receipt.objects.values_list("idempotency_key", flat=True))) == 4  # events without an own id are known by it
 
 
 def test_two_endpoints_do_not_share_ids() -> None:

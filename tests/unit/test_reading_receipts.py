@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 
+from connectors import reading as rules
 from connectors.delivery import Headers, Inbound, IngressRequest, Item
 from connectors.pack import Pack, json_items, unsigned
 from connectors.packs.generic import Generic
-from connectors.reading import Reading, ReceiptFacts, read_receipt
+from connectors.reading import VERDICTS_BYTES, ItemVerdict, Reading, ReceiptFacts, read_receipt, verdicts_text
 from connectors.route_book import PackFacts, RouteBook
 from projection.facts import PER_EVENT, RouteFacts
 from projection.identity import delivery_key
@@ -216,3 +220,112 @@ class _Unspeakable(Exception):
 def test_a_pack_whose_errors_cannot_be_read_rejects_only_its_items() -> None:
     reading = read(body=b'[{"id": "d"}]', code=Exploding())
     assert [verdict.reason for verdict in reading.rejected] == ["_Unspeakable: (its text cannot be read: RuntimeError)"]
+
+
+class Doing(Fanning):
+    """Foreign code that does for the items of `bad` what a test says."""
+
+    def __init__(self, does: Callable[[Item], Any]) -> None:
+        super().__init__()
+        self._does = does
+
+    def read(self, item: Item) -> Any:
+        return self._does(item) if item.value["bad"] else Inbound("seen", ("contact", "a"), None, item["id"])
+
+
+def _raise(error: BaseException) -> Any:
+    raise error
+
+
+@pytest.mark.parametrize(
+    "does",
+    [
+        lambda _: _raise(SystemExit(3)),
+        lambda _: _raise(asyncio.CancelledError()),
+        lambda _: _raise(MemoryError()),
+        lambda _: None,
+        lambda _: "text",
+        lambda _: [None],
+        lambda _: itertools.repeat(Inbound("seen", ("contact", "b"), None, "endless")),
+        lambda _: Inbound("seen", None, None, "no source"),  # type: ignore[arg-type]
+        lambda _: Inbound("seen", ("contact", "b"), 5, "no lane"),  # type: ignore[arg-type]
+        lambda _: Inbound(None, ("contact", "b"), None, "no kind"),  # type: ignore[arg-type]
+        lambda _: Inbound("seen", ("contact", "b"), None, 5),  # type: ignore[arg-type]
+        lambda _: Inbound("seen", ("contact", None), None, "no source id"),  # type: ignore[arg-type]
+        lambda _: Inbound("seen", ("contact", 1.0), None, "a float"),  # type: ignore[arg-type]
+    ],
+)
+def test_whatever_a_pack_does_with_one_item_rejects_that_item_only(does: Callable[[Item], Any]) -> None:
+    reading = read(body=b'[{"id": "d", "bad": false}, {"id": "e", "bad": true}, {"id": "f", "bad": false}]', code=Doing(does))
+    assert [event.delivery_id for event in reading.events] == ["d", "f"]
+    assert [verdict.item for verdict in reading.rejected] == [1]
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        (datetime(2026, 1, 2, 3), datetime(2026, 1, 2, 3, tzinfo=UTC)),
+        (datetime(2026, 1, 2, 3, tzinfo=timezone(timedelta(hours=2))), datetime(2026, 1, 2, 1, tzinfo=UTC)),
+        (datetime.max.replace(tzinfo=timezone(-timedelta(hours=2))), None),
+        ("yesterday", None),
+        (5, None),
+    ],
+)
+def test_a_pack_s_time_is_a_hint_and_never_stops_an_admission(given: Any, kept: datetime | None) -> None:
+    code = Doing(lambda item: Inbound("seen", ("contact", "b"), None, item["id"], given))
+    (event,) = read(body=b'[{"id": "d", "bad": true}]', code=code).events
+    assert event.provider_time == kept
+
+
+class Splitting(Fanning):
+    def __init__(self, split: Callable[[bytes], Any]) -> None:
+        super().__init__()
+        self._split = split
+
+    def split(self, body: bytes) -> Any:
+        return self._split(body)
+
+
+@pytest.mark.parametrize(
+    "split", [lambda _: _raise(SystemExit()), lambda _: None, lambda _: 5, lambda _: itertools.repeat(Item("{}", {}))]
+)
+def test_a_body_that_a_pack_cannot_split_is_rejected(split: Callable[[bytes], Any]) -> None:
+    reading = read(body=b"[]", code=Splitting(split))
+    assert (reading.events, reading.error is not None) == ((), True)
+
+
+def test_a_body_of_more_items_than_a_transaction_takes_is_rejected_before_they_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("connectors.pack.MOST_ITEMS", 3)
+    assert len(read(*[item(id=str(n)) for n in range(3)]).events) == 3
+    error = read(*[item(id=str(n)) for n in range(4)]).error
+    assert error is not None
+    assert "send smaller batches" in error
+
+
+def test_a_text_is_not_kept_for_more_records_than_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One merge of many records would be stored whole for each of them."""
+    monkeypatch.setattr(rules, "COPIES_BYTES", 1000)
+    long = json.dumps({"id": "d", "who": ["a", "b", "c"], "text": "x" * 600})
+    reading = read(body=f'[{long}, {{"id": "e", "who": ["a", "b"]}}]'.encode(), code=Fanning())
+    assert [event.delivery_id for event in reading.events] == ["e", "e/1"]
+    assert [verdict.item for verdict in reading.rejected] == [0]
+
+
+@pytest.mark.parametrize("count", [0, 1, 100, 10_000])
+def test_verdicts_are_kept_up_to_a_bound_and_the_rest_is_counted(count: int) -> None:
+    def kept(verdicts: Iterable[ItemVerdict]) -> list[Any]:
+        text = verdicts_text(list(verdicts))
+        assert len(text) < VERDICTS_BYTES + 500
+        found: list[Any] = json.loads(text)
+        return found
+
+    found = kept(ItemVerdict(n, "unreadable", "portalId is missing") for n in range(count))
+    if count <= 100:
+        assert [one["item"] for one in found] == list(range(count))
+    else:
+        left_out = count - (len(found) - 1)
+        assert found[-1] == {
+            "item": len(found) - 1,
+            "code": "more",
+            "reason": f"{left_out} more of the items have verdicts that are not kept",
+        }
