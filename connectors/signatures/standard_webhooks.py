@@ -25,6 +25,8 @@ PRIVATE_PREFIX: Final = "whsk_"
 SHARED_KEY: Final = "v1"
 """Version of a signature under a shared secret."""
 ED25519_KEY_BYTES: Final = 32
+MOST_SIGNATURES: Final = 32
+"""Entries of one signature header; a sender that rotates its secret sends two or three."""
 HEADER_FAMILIES: Final = ("webhook", "svix")
 
 
@@ -63,11 +65,16 @@ def _usable(secrets: Sequence[str]) -> list[tuple[str, bytes]]:
     return keys
 
 
-def _matches(version: str, signature: str, content: bytes, keys: Sequence[tuple[str, bytes]]) -> bool:
-    if version == "v1":
-        macs = (hmac_data(key, content) for kind, key in keys if kind == "v1")
-        return is_one_of(signature, (base64.b64encode(mac).decode("ascii") for mac in macs))
-    return version == "v1a" and any(_ed25519(key, signature, content) for kind, key in keys if kind == "v1a")
+def _matches(entries: Sequence[str], content: bytes, keys: Sequence[tuple[str, bytes]]) -> bool:
+    # The body is hashed once for each key, however many signatures a stranger sends.
+    macs = [base64.b64encode(hmac_data(key, content)).decode("ascii") for kind, key in keys if kind == SHARED_KEY]
+    for entry in entries:
+        version, _, signature = entry.partition(",")
+        if version == SHARED_KEY and signature and is_one_of(signature, macs):
+            return True
+        if version == "v1a" and signature and any(_ed25519(key, signature, content) for kind, key in keys if kind == "v1a"):
+            return True
+    return False
 
 
 def _ed25519(key: bytes, signature: str, content: bytes) -> bool:
@@ -76,6 +83,15 @@ def _ed25519(key: bytes, signature: str, content: bytes) -> bool:
     except (InvalidSignature, ValueError):
         return False
     return True
+
+
+def _header_problem(request: IngressRequest, message_id: str, entries: int) -> str | None:
+    if entries > MOST_SIGNATURES:
+        return f"more than {MOST_SIGNATURES} signatures are listed"
+    if any(request.headers.get(f"{family}-id", message_id) != message_id for family in HEADER_FAMILIES):
+        # The other one is signed by nobody: it would make a new delivery of an old one that somebody recorded.
+        return "webhook-id and svix-id differ, and only one of them is signed"
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,18 +113,15 @@ class StandardWebhooks:
         message_id, timestamp, signatures = (only_header(request, f"{family}-{part}") for part in ("id", "timestamp", "signature"))
         if message_id is None or signatures is None:
             return refused(f"{family}-id or {family}-signature is missing, empty, over-long or sent twice")
-        problem = timestamp_problem(timestamp, now, tolerance=self.tolerance)
+        entries = signatures.split(" ")
+        problem = timestamp_problem(timestamp, now, tolerance=self.tolerance) or _header_problem(request, message_id, len(entries))
         if problem is not None:
             return refused(problem)
         keys = _usable(secrets)
         if not keys:
             return refused("the endpoint has no live secret")
         content = to_bytes(f"{message_id}.{timestamp}.") + request.body
-        for entry in signatures.split(" "):
-            version, _, signature = entry.partition(",")
-            if signature and _matches(version, signature, content, keys):
-                return VERIFIED
-        return refused(f"no live secret makes a signature of {family}-signature")
+        return VERIFIED if _matches(entries, content, keys) else refused(f"no live secret makes a signature of {family}-signature")
 
     def check_secret(self, secret: str) -> None:
         key_of(secret)
