@@ -328,10 +328,10 @@ class Reference:
     def discard(self, work: Work) -> str:
         if work.state != DEAD:
             return "not_dead"
-        if work.discarded:
-            return "already_discarded"
         if any(one.replay_of is work and one.is_open for one in self.works):
             return "replay_running"
+        if work.discarded:
+            return "already_discarded"
         work.discarded = True
         return ""
 

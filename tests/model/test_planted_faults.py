@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import projection
-from projection import complete, coverage, generations, lanes, materialize, ranges, replay, rescue, settle
+from projection import admit, complete, generations, lanes, materialize, ranges, replay, rescue, settle
 from projection.managers import WorkItemManager
 from projection.statements import catalogue
 from tests.model.history import Disagreement, play_random
@@ -56,30 +57,32 @@ FAULTS: dict[str, Plant] = {
     "an unclaimed replay takes new events": function(materialize, "decide", lambda true, key, head, rows, is_first: true(
         key, head, [replace(row, replay_of_work_id=None) for row in rows], is_first=is_first)),
     "a claimed generation takes new events": function(generations, "is_frozen", lambda true, active: active.is_replay),
-    "a later selection runs at once": text("advance_generations", "w.RunAfter = s.RunAfter", "w.RunAfter = UTC_TIMESTAMP(6)"),
+    "a later selection runs at once": function(WorkItemManager, "advance_generations", lambda true, self, selections: true(
+        self, [(*row[:-1], row[3]) for row in selections])),
     "no handoff to the successor": function(complete, "_activate", lambda true, keys: []),
     "nobody unblocks the lane": function(lanes, "unblock_next", lambda true, ended, blocking=None: 0),
     "settling work blocks its lane": function(lanes, "blocks", lambda true, state, run_after, now: True),
     "a lane is claimed beside its holder": text("preselect_work_items", "h.LaneHolderKey = c.LaneKey", "h.LaneHolderKey = 'x'"),
     "the first of a lane is not first": text("preselect_work_items", "f.LanePosition < c.LanePosition", "f.LanePosition > c.LanePosition"),
     "a hold is forgotten": both(text("preselect_work_items", "x.LaneKey = c.LaneKey", "x.LaneKey = 'x'"),
-        text("claim_work_items", "x.LaneKey = w.LaneKey", "x.LaneKey = 'x'")),
+        text("claim_work_items", "x.LaneKey = `_System_ConnectorWorkItem`.LaneKey", "x.LaneKey = 'x'")),
     "every admission settles anew": function(settle, "deadlines", lambda true, events, now: {
         settle.burst_of(event): now + event.route.settle for event in events if settle.burst_of(event)}),
     "only history bounds a range": text(
         "read_lower_bounds", "p.ReplayOfWorkId IS NULL", "p.ReplayOfWorkId IS NULL AND p.TerminalAt IS NOT NULL"),
     "replay events are inputs": text("read_inputs", "AND ReplayOfEventId IS NULL", ""),
     "a replay has its own inputs only": function(ranges, "_inputs", lambda true, one, roots, events: true(one, roots, events)[-1:]),
-    "a lost lease writes": both(text("lock_leases", "AND LeaseToken IN %(tokens)s", ""),
+    "a lost lease writes": both(function(WorkItemManager, "lock_leases", lambda true, self, ids, tokens: set(product(ids, tokens))),
         text("complete_claimed_work_items", "AND LeaseToken IN %(tokens)s", "")),
-    "a hand-back uses the budget": text("retry_claimed_work_items", "w.Attempts - d.CountBack", "w.Attempts"),
+    "a hand-back uses the budget": function(WorkItemManager, "retry_claimed_work_items", lambda true, self, delays: true(
+        self, [(item, delay, 0) for item, delay, _ in delays])),
     "a rescue never gives up": function(rescue, "_ending", lambda true, row: true(replace(row, max_attempts=99))),
-    "duplicates of retired routes repeat": function(coverage, "find_known", lambda true, events: true(
+    "duplicates of retired routes repeat": function(admit, "find_known", lambda true, events: true(
         [replace(event, sibling_keys=()) for event in events])),
     "a replay passes a live generation": function(replay, "_refusal", lambda true, work_id, rows, active: true(work_id, rows, {})),
     "a replay starts at the first death again": function(replay, "_refusal", lambda true, work_id, rows, active: true(
         work_id, rows[:1], active)),
-    "a retry lets its lane go": text("retry_claimed_work_items", "w.LeaseOwner = NULL", "w.LaneHolderKey = NULL, w.LeaseOwner = NULL"),
+    "a retry lets its lane go": text("retry_claimed_work_items", "LeaseOwner = NULL", "LaneHolderKey = NULL, LeaseOwner = NULL"),
     "a retry comes a moment early": function(WorkItemManager, "retry_claimed_work_items", lambda true, self, delays: true(
         self, [(item, max(0, delay - 1), back) for item, delay, back in delays])),
 }  # fmt: skip
