@@ -13,6 +13,7 @@ import pytest
 from django.db.models import F
 
 from connectors.router import drain_receipts
+from projection import units
 from projection.flows import DeadLetter, Generation
 from projection.models import Event, WorkItem
 from projection.prune import Terms, prune
@@ -38,8 +39,12 @@ def ingress() -> Ingress:
     return found
 
 
-def test_a_raced_active_key_rolls_the_producer_back_whole_and_its_retry_keeps_the_lower_bound(ingress: Ingress) -> None:
+def test_a_raced_active_key_rolls_the_producer_back_whole_and_its_retry_keeps_the_lower_bound(
+    ingress: Ingress, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Somebody who does not know our namespace lock (an old binary) activates a generation of the key while we insert ours."""
+    retried: list[int] = []
+    monkeypatch.setattr(units, "log_event", lambda event, **facts: retried.append(facts["error_code"]))
     with recording() as seen:
         ingress.admit(change(7))
         drain_claims()
@@ -51,6 +56,7 @@ def test_a_raced_active_key_rolls_the_producer_back_whole_and_its_retry_keeps_th
             promoted = work_row(Event.objects.get(enqueue_ordinal=2))
         outcome = producer.result()
         assert (outcome.events, outcome.duplicates, outcome.deferred) == (2, 0, 0)
+        assert retried == [1062], "the whole batch once more, not receipt by receipt"
         assert sorted(Event.objects.values_list("enqueue_ordinal", flat=True)) == [1, 2, 3, 4], "no ordinal was used twice or lost"
         assert [(item.id, item.state, item.lane_ordinal) for item in generations(7)[1:]] == [(promoted.id, "pending", 3)]
         drain_claims()
