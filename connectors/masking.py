@@ -53,7 +53,8 @@ def mask(text: str, masks: Iterable[str], *, anywhere: bool = False) -> str:
         return text
     try:
         parse(text)
-        slices = sorted(_slices(text, 0, paths, paths if anywhere else []))
+        slices: list[tuple[int, int]] = []
+        _collect(text, _skip(text, 0), paths, paths if anywhere else [], slices)
     except (NotJson, RecursionError):
         return HIDDEN
     return "".join(_with_hidden(text, slices))
@@ -62,32 +63,20 @@ def mask(text: str, masks: Iterable[str], *, anywhere: bool = False) -> str:
 def _with_hidden(text: str, slices: Iterable[tuple[int, int]]) -> Iterator[str]:
     at = 0
     for start, end in slices:
-        if start < at:  # inside a value that is hidden already
-            continue
         yield text[at:start]
         yield HIDDEN
         at = end
     yield text[at:]
 
 
-def _slices(text: str, at: int, paths: list[Path], everywhere: list[Path]) -> Iterator[tuple[int, int]]:
-    """Start and end of each value that a path leads to from the value at `at` (`()` leads to the value itself)."""
-    at = _skip(text, at)
-    for step, start, end in _children(text, at):
-        below = [one[1:] for one in paths if one[0] == step]
-        if () in below:
-            yield start, end
-        elif below or everywhere:
-            yield from _slices(text, start, [*below, *everywhere], everywhere)
+def _collect(text: str, at: int, paths: list[Path], everywhere: list[Path], found: list[tuple[int, int]]) -> int:
+    """Add start and end of each value that a path leads to from the value at `at`; where that value ends.
 
-
-def _children(text: str, at: int) -> Iterator[tuple[str, int, int]]:
-    """(step, start, end) of each member of the object or element of the array at `at`; nothing for other values.
-
-    A member whose name occurs twice is given twice: both values were sent, both may be private.
+    Each character is read once, however deep it lies: the text may be a stranger's. A member whose name occurs twice is found
+    twice: both values were sent, both may be private. The text is known to be JSON.
     """
     if text[at] not in "[{":
-        return
+        return _end(text, at)
     closing, is_object = ("}", True) if text[at] == "{" else ("]", False)
     at = _skip(text, at + 1)
     while text[at] != closing:
@@ -95,11 +84,18 @@ def _children(text: str, at: int) -> Iterator[tuple[str, int, int]]:
         if is_object:
             step, at = scanstring(text, at + 1, True)
             at = _skip(text, _skip(text, at) + 1)  # the colon
-        end = _end(text, at)
-        yield step, at, end
+        below = [one[1:] for one in paths if one[0] == step]
+        if () in below:
+            end = _end(text, at)
+            found.append((at, end))
+        elif below or everywhere:
+            end = _collect(text, at, [*below, *everywhere], everywhere, found)
+        else:
+            end = _end(text, at)
         at = _skip(text, end)
         if text[at] == ",":
             at = _skip(text, at + 1)
+    return at + 1
 
 
 def _end(text: str, at: int) -> int:
