@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
+from connectors.body_deadline import cut_off_later
 from connectors.delivery import Outcome
 
 PIECE_BYTES: Final = 64 * 1024
@@ -25,22 +26,27 @@ _LENGTH_REQUIRED: Final = Outcome("length_required", 411, message="This server n
 def read_body(environ: Mapping[str, Any], limit: int) -> bytes | Outcome:
     """The exact body, at most `limit` bytes, or the refusal to answer: 413, 415, 411 or 400. Holds at most `limit` bytes; never raises.
 
-    A declared length above the limit is refused without reading.
+    A declared length above the limit is refused without reading; under gunicorn a body that comes too slowly is cut off.
     """
     encoding = environ.get("HTTP_CONTENT_ENCODING", "").strip().lower()
     if encoding not in ("", "identity"):
         return Outcome("unsupported_encoding", 415, message="The body is compressed; send it without Content-Encoding.")
     if "chunked" in environ.get("HTTP_TRANSFER_ENCODING", "").lower():
-        return _read(environ["wsgi.input"], None, limit) if environ.get("wsgi.input_terminated") else _LENGTH_REQUIRED
+        return _read_in_time(environ, None, limit) if environ.get("wsgi.input_terminated") else _LENGTH_REQUIRED
     declared = environ.get("CONTENT_LENGTH") or "0"
     if not (declared.isascii() and declared.isdigit()) or len(declared) > 18:
         return Outcome("bad_length", 400, message="The Content-Length header is not a number.")
     length = int(declared)
-    return too_large(limit) if length > limit else _read(environ["wsgi.input"], length, limit)
+    return too_large(limit) if length > limit else _read_in_time(environ, length, limit)
 
 
 def too_large(limit: int) -> Outcome:
     return Outcome("too_large", 413, message=f"The body is larger than the {limit} bytes that this endpoint accepts.")
+
+
+def _read_in_time(environ: Mapping[str, Any], length: int | None, limit: int) -> bytes | Outcome:
+    with cut_off_later(environ.get("gunicorn.socket")):
+        return _read(environ["wsgi.input"], length, limit)
 
 
 def _read(stream: Any, length: int | None, limit: int) -> bytes | Outcome:
