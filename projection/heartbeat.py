@@ -16,7 +16,7 @@ from typing import Final, Literal, Self
 
 from django.db import DatabaseError, InterfaceError, connection
 
-from projection import flows
+from projection import flows, stuck
 from projection.logs import log_event
 from projection.models import WorkItem
 from projection.retry_policy import error_text
@@ -49,6 +49,7 @@ class Heartbeat:
         self._lease_seconds = lease_seconds
         self._lock = threading.Lock()
         self._kept: dict[int, tuple[str, float | None]] = {}
+        self._leave_at: float | None = None
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
 
@@ -72,6 +73,13 @@ class Heartbeat:
             if item_id in self._kept:
                 self._kept[item_id] = (self._kept[item_id][0], monotonic() + timeout)
 
+    def watch(self, timeout: float | None) -> None:
+        """From now an atomic flow has the worker's own thread for `timeout` seconds; None: it has returned.
+
+        One that overruns this by the grace time ends the process: its lease is no longer extended, so another takes the item over.
+        """
+        self._leave_at = None if timeout is None else monotonic() + timeout + stuck.ATOMIC_GRACE_SECONDS
+
     def drop(self, item_ids: Iterable[int]) -> None:
         """These items have ended."""
         with self._lock:
@@ -81,6 +89,9 @@ class Heartbeat:
     def _run(self) -> None:
         period = min(BEAT_SECONDS, self._lease_seconds / 3) if self._lease_seconds else BEAT_SECONDS
         while not self._stop.wait(period):
+            leave_at = self._leave_at
+            if leave_at is not None and monotonic() >= leave_at:
+                stuck.leave_now("an atomic flow did not return; the process leaves without it")
             self._beat_safely(self._beat)
         self._beat_safely(lambda: _send("unregister_worker", id=self.id))
         connection.close()

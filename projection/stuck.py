@@ -15,6 +15,9 @@ from projection.logs import log_event
 
 GRACE_SECONDS: Final = 10.0
 """How long a flow that is merely late may still return, once its worker has nothing else to do."""
+ATOMIC_GRACE_SECONDS: Final = 60.0
+"""How long an atomic flow may overrun its time-out, with the completion behind it that may wait for locks, before its process leaves:
+it runs in the worker's own thread, so nothing else would ever end it."""
 EXIT_CODE: Final = 70
 """EX_SOFTWARE: whoever watches the process starts it anew."""
 
@@ -37,7 +40,12 @@ def leave_if_stuck(grace_seconds: float = GRACE_SECONDS) -> None:
         if not thread.is_alive():
             _given_up.discard(thread)
     if _given_up:
-        log_event("worker", level="error", count=len(_given_up), reason="flows did not return; the process leaves without them")
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(EXIT_CODE)
+        leave_now(f"{len(_given_up)} flows did not return; the process leaves without them")
+
+
+def leave_now(reason: str) -> None:
+    """End this process at once; what it had not committed is rolled back, and its leases run out."""
+    log_event("worker", level="error", reason=reason)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(EXIT_CODE)

@@ -87,8 +87,11 @@ class ClaimWorker:
         for attempt in attempts:
             if attempt.flow.atomic:
                 atomic.setdefault(attempt.flow.name, []).append(attempt)
-        for group in atomic.values():
-            run_atomic(group, started=self._started, stop=self._stop)
+        try:
+            for group in atomic.values():
+                run_atomic(group, started=self._started_atomic, stop=self._stop)
+        finally:
+            self._heartbeat.watch(None)
 
     def _complete(self, endings: Sequence[Ending]) -> None:
         if endings:
@@ -106,6 +109,10 @@ class ClaimWorker:
 
     def _started(self, attempt: Attempt) -> None:
         self._heartbeat.started(attempt.claimed.item.id, attempt.flow.timeout)
+
+    def _started_atomic(self, attempt: Attempt) -> None:
+        self._started(attempt)
+        self._heartbeat.watch(attempt.flow.timeout)
 
     def _rescue_now_and_then(self) -> None:
         """A third of a lease apart, so that a lost worker's lanes move again within one lease time."""
