@@ -142,9 +142,12 @@ class Configuration(Section):
 def parse(text: str) -> Configuration:
     """The configuration of a TOML text. Raises BadConfiguration with every problem of the file, one line each."""
     try:
-        return of_table(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
+        table = tomllib.loads(text)
+    except ValueError as error:  # its own TOMLDecodeError, or a number of more digits than the interpreter converts
         raise BadConfiguration([f"not TOML: {error}"]) from None
+    except RecursionError:
+        raise BadConfiguration(["not readable: nested too deeply"]) from None
+    return of_table(table)
 
 
 def of_table(table: Mapping[str, Any]) -> Configuration:

@@ -20,6 +20,8 @@ from projection import exact_json
 
 HEADERS: Final = "headers"
 BODY: Final = "body"
+LONGEST: Final = 1000
+"""Characters of an expression: a longer one nests deeper than its evaluation can follow."""
 
 
 class _ExactFunctions(functions.Functions):
@@ -53,10 +55,14 @@ class Expression:
         """Raises ValueError naming the setting."""
         if not isinstance(text, str) or not text.strip():
             raise ValueError(f"{setting} must be a JMESPath expression, such as data.id")
+        if len(text) > LONGEST:
+            raise ValueError(f"{setting} has {len(text)} characters; at most {LONGEST} make a JMESPath expression here")
         try:
             return cls(setting, text, jmespath.compile(text))
         except JMESPathError as error:
             raise ValueError(f"{setting} is not a JMESPath expression: {str(error).splitlines()[0]}") from None
+        except RecursionError:
+            raise ValueError(f"{setting} is nested too deeply") from None
 
     def find(self, value: Any, headers: Headers, envelope: Any = None) -> Any:
         """What the expression yields; None = nothing there. Raises Unreadable when it does not fit the payload (a wrong type)."""

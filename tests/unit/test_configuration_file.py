@@ -114,6 +114,19 @@ def test_all_faults_of_a_file_are_told_at_once():
     assert len(problems(ROUTE.replace("per_event", "x").replace('"log"', "1") + "colour = 2")) == 3
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a = " + "[" * 5000 + "]" * 5000, "nested too deeply"),
+        ("a = " + "{b=" * 3000 + "1" + "}" * 3000, "nested too deeply"),
+        ("a = " + "9" * 5000, "not TOML"),
+    ],
+)
+def test_a_text_that_its_reader_cannot_take_is_a_fault_of_the_file(text, said):
+    with pytest.raises(BadConfiguration, match=said):
+        parse(text)
+
+
 def test_text_that_is_not_toml_says_where():
     (found,) = problems("a = [")
     assert found.startswith("not TOML: ")

@@ -97,6 +97,8 @@ def test_the_request_id_is_read_before_routing_and_blank_is_none() -> None:
     [
         ({"sourceid": "x"}, "sourceid"),
         ({"lane": "a..b"}, "lane"),
+        ({"lane": "!" * 900 + "a"}, "lane is nested too deeply"),
+        ({"lane": "a." * 3000 + "b"}, "lane has 6001 characters"),
         ({"items": "events[?x]"}, "items"),
         ({"items": "events", "delivery_id": 'headers."x-id"'}, "delivery_id"),
         ({"items": "events", "delivery_id": "body.id"}, "delivery_id"),
