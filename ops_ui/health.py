@@ -60,6 +60,19 @@ def readiness() -> NotReady | None:
         probe.close()
 
 
+def database_answers() -> bool:
+    """Whether the database answers one query, as `readiness` asks it: a frozen server never says that it is away."""
+    probe = _probe_connection()
+    try:
+        with probe.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    except Error:
+        return False
+    finally:
+        probe.close()
+    return True
+
+
 def _probe_connection() -> BaseDatabaseWrapper:
     probe = connections[DEFAULT_DB_ALIAS].copy()
     timeouts = dict.fromkeys(("connect_timeout", "read_timeout", "write_timeout"), PROBE_TIMEOUT_SECONDS)

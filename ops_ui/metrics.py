@@ -20,7 +20,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from connectors import ingress_path
-from ops_ui import counts
+from ops_ui import counts, health
 from projection import clock
 
 ROOMS: Final = {ingress_path.PREFIX: "ingress", "/admin/": "console"}
@@ -55,8 +55,10 @@ class DatabaseCollector(Collector):
     def collect(self) -> Iterator[GaugeMetricFamily]:
         up = GaugeMetricFamily("headrace_database_up", "1 when the database answers this scrape.")
         try:
-            families = list(_families())
+            families = list(_families()) if health.database_answers() else None
         except Error:
+            families = None
+        if families is None:
             up.add_metric([], 0)
             yield up
             return
@@ -99,7 +101,7 @@ def _single(name: str, text: str, value: float) -> GaugeMetricFamily:
 @never_cache
 @require_safe
 def metrics(_request: HttpRequest) -> HttpResponse:
-    """The exposition text; holds no secret and no name from outside. 12 to 20 bounded queries."""
+    """The exposition text; holds no secret and no name from outside. 13 to 21 bounded queries."""
     text = generate_latest(_process_registry()) + generate_latest(_database_registry())
     return HttpResponse(text, content_type=CONTENT_TYPE_LATEST)
 

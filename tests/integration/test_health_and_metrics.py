@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +107,17 @@ class TestMetrics:
 
         monkeypatch.setattr("projection.clock.now", broken)
         assert samples(Client())["headrace_database_up", ""] == 0
+
+    def test_a_scrape_of_a_frozen_database_answers_in_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """It takes the connection and says nothing: without a time-out of its own the scrape would wait for good."""
+        with socket.create_server(("127.0.0.1", 0)) as frozen:
+            probe = connections["default"].copy()
+            probe.settings_dict["HOST"], probe.settings_dict["PORT"] = "127.0.0.1", str(frozen.getsockname()[1])
+            probe.settings_dict["OPTIONS"] = health._probe_connection().settings_dict["OPTIONS"]
+            monkeypatch.setattr(health, "_probe_connection", lambda: probe)
+            since = time.monotonic()
+            assert samples(Client())["headrace_database_up", ""] == 0
+            assert time.monotonic() - since < 2 * health.PROBE_TIMEOUT_SECONDS + 1
 
 
 MULTI_PROCESS = """
