@@ -13,6 +13,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from ops_ui.environment import BadSetting
 
+LOCK_WAIT_SECONDS: Final = 10
 ENGINES: Final = {"mysql": "django.db.backends.mysql", "mariadb": "django.db.backends.mysql", "tidb": "django_tidb"}
 DEFAULT_PORTS: Final = {"mysql": 3306, "mariadb": 3306, "tidb": 4000}
 LONGEST_NAME: Final = 64
@@ -46,6 +47,8 @@ def database(url: str) -> dict[str, Any]:
             "charset": "utf8mb4",
             "isolation_level": "read committed",
             "connect_timeout": 10,
+            # The server's default of 50 s, tried again eight times, would keep a page or a loop for minutes.
+            "init_command": f"SET SESSION innodb_lock_wait_timeout = {LOCK_WAIT_SECONDS}",
             **_tls(options),
         },
         "TEST": {"CHARSET": "utf8mb4", "COLLATION": "utf8mb4_general_ci"},

@@ -43,8 +43,9 @@ def find_known(events: Sequence[InboundEvent]) -> tuple[list[InboundEvent], list
     fresh: dict[str, InboundEvent] = {}
     known: list[Known] = []
     for event in events:
-        row = next((stored[key] for key in (event.delivery_key, *event.sibling_keys) if key in stored), None)
-        first = fresh.get(event.delivery_key)
+        keys_of_event = (event.delivery_key, *event.sibling_keys)
+        row = next((stored[key] for key in keys_of_event if key in stored), None)
+        first = next((fresh[key] for key in keys_of_event if key in fresh), None)
         if row is not None:
             known.append(Known(event, row, row.payload_sha256 != event.payload_sha256))
         elif first is not None:

@@ -75,14 +75,14 @@ VALUES
 -- name: advance_generations
 -- Moves the selection of locked, unclaimed generations, each row to its own. Rows by primary key. Fewer rows than given: a row was
 -- claimed without our lock, which cannot be.
-UPDATE `_System_ConnectorWorkItem`
+UPDATE `_System_ConnectorWorkItem` FORCE INDEX (PRIMARY)
 SET EventId = {EventId}, LaneOrdinal = {LaneOrdinal}, EventCreatedDate = {EventCreatedDate}, DeliverySequence = {DeliverySequence},
     RunAfter = {RunAfter}
 WHERE Id IN %s AND ClaimedAt IS NULL
 
 -- name: activate_generations
 -- Gives the active key to locked, queued successors and makes them claimable at their RunAfter. 1062: another one holds it.
-UPDATE `_System_ConnectorWorkItem` SET ProjectionActiveKey = ProjectionKey, State = 'pending'
+UPDATE `_System_ConnectorWorkItem` FORCE INDEX (PRIMARY) SET ProjectionActiveKey = ProjectionKey, State = 'pending'
 WHERE Id IN %(ids)s AND State = 'blocked' AND ProjectionActiveKey IS NULL
 
 -- name: read_stored_facts

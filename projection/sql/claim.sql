@@ -1,4 +1,6 @@
 -- Statements of the claim (protocol 4). No row lock is held between pre-selection and the compare-and-swap.
+-- Every UPDATE by ids forces the primary key, here and in the other rooms: through an index on State it would lock, and wait for, rows of
+-- other lanes.
 
 -- name: read_due_classes
 -- Earliest RunAfter of each (state, queue class) with claimable states; loose scan of ix_work_claim. No row: nothing waits.
@@ -29,7 +31,7 @@ ORDER BY c.RunAfter, c.Id LIMIT %(limit)s
 -- Compare-and-swap: takes exactly the rows that still are as they were read ({EventId} and {Retrying} give each row its own), unless an
 -- operator held their lane meanwhile. Rows by primary key. Fewer rows than asked: others were faster. 1062 on LaneHolderKey: a lane got
 -- a holder meanwhile, nothing was taken.
-UPDATE `_System_ConnectorWorkItem`
+UPDATE `_System_ConnectorWorkItem` FORCE INDEX (PRIMARY)
 SET State = 'processing', LeaseOwner = %s, LeaseToken = %s, Attempts = Attempts + 1, ClaimedAt = UTC_TIMESTAMP(6),
     FirstClaimedAt = COALESCE(FirstClaimedAt, UTC_TIMESTAMP(6)), LeaseExpiresAt = UTC_TIMESTAMP(6) + INTERVAL %s SECOND,
     LaneHolderKey = LaneKey
@@ -55,5 +57,5 @@ SELECT Id, ExecutorOwner FROM `_System_ConnectorEvent` WHERE Id IN %(event_ids)s
 
 -- name: extend_leases
 -- Heartbeat, from its own connection. Fewer rows than given: those leases are lost (or their items have just ended).
-UPDATE `_System_ConnectorWorkItem` SET LeaseExpiresAt = UTC_TIMESTAMP(6) + INTERVAL %(lease_seconds)s SECOND
+UPDATE `_System_ConnectorWorkItem` FORCE INDEX (PRIMARY) SET LeaseExpiresAt = UTC_TIMESTAMP(6) + INTERVAL %(lease_seconds)s SECOND
 WHERE Id IN %(ids)s AND LeaseToken = %(token)s AND State = 'processing'

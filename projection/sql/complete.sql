@@ -3,12 +3,12 @@
 
 -- name: lock_leases
 -- Locks, by ascending primary key, the items that are still executed under one of the tokens. Fewer rows than ids: lost leases.
-SELECT Id, LeaseToken FROM `_System_ConnectorWorkItem`
+SELECT Id, LeaseToken FROM `_System_ConnectorWorkItem` FORCE INDEX (PRIMARY)
 WHERE Id IN %(ids)s AND State = 'processing' AND LeaseToken IN %(tokens)s ORDER BY Id FOR UPDATE
 
 -- name: complete_claimed_work_items
 -- Ends locked items whose token still holds. The guard is repeated though the rows are locked. Fewer rows than given: lost leases.
-UPDATE `_System_ConnectorWorkItem`
+UPDATE `_System_ConnectorWorkItem` FORCE INDEX (PRIMARY)
 SET State = %(state)s, TerminalAt = UTC_TIMESTAMP(6), ProjectionActiveKey = NULL, LaneHolderKey = NULL, LeaseOwner = NULL,
     LeaseToken = NULL, LeaseExpiresAt = NULL
 WHERE Id IN %(ids)s AND State = 'processing' AND LeaseToken IN %(tokens)s
@@ -22,7 +22,7 @@ VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)
 -- name: retry_claimed_work_items
 -- Returns locked items to `retry`: same generation, lane still held. {DelayMs} and {CountBack} give each row its own value. Rows by
 -- primary key. Fewer rows than given: lost leases.
-UPDATE `_System_ConnectorWorkItem`
+UPDATE `_System_ConnectorWorkItem` FORCE INDEX (PRIMARY)
 SET State = 'retry', RunAfter = UTC_TIMESTAMP(6) + INTERVAL (({DelayMs}) * 1000) MICROSECOND, Attempts = Attempts - ({CountBack}),
     LeaseOwner = NULL, LeaseToken = NULL, LeaseExpiresAt = NULL
 WHERE Id IN %s AND State = 'processing'
@@ -38,7 +38,7 @@ WHERE ProjectionKey IN %(keys)s AND State = 'blocked' AND ProjectionActiveKey IS
 
 -- name: cancel_work_items
 -- Ends locked items that nobody executes. 0 rows: claimed or ended meanwhile.
-UPDATE `_System_ConnectorWorkItem`
+UPDATE `_System_ConnectorWorkItem` FORCE INDEX (PRIMARY)
 SET State = 'cancelled', TerminalAt = UTC_TIMESTAMP(6), ProjectionActiveKey = NULL, LaneHolderKey = NULL
 WHERE Id IN %(ids)s AND State IN ('pending', 'blocked', 'retry')
 

@@ -16,7 +16,7 @@ FROM `_System_ConnectorWorkItem` c WHERE c.Id IN %(ids)s
 
 -- name: unblock_work_items
 -- Makes locked blocked rows claimable. Fewer rows than given: they ended meanwhile (the caller looks for the next ones).
-UPDATE `_System_ConnectorWorkItem` SET State = 'pending'
+UPDATE `_System_ConnectorWorkItem` FORCE INDEX (PRIMARY) SET State = 'pending'
 WHERE Id IN %(ids)s AND State = 'blocked' AND (ProjectionKey IS NULL OR ProjectionActiveKey IS NOT NULL)
 
 -- name: insert_hold

@@ -308,3 +308,10 @@ def test_admission_in_an_unknown_namespace_admits_nothing() -> None:
     assert (report.events, report.deferred) == (0, 1)
     factories.namespace()
     assert Receipt.objects.get().state == "pending"
+
+
+def test_a_delivery_that_a_route_took_is_no_new_unrouted_fact_in_the_same_batch_either() -> None:
+    ingress = open_ingress()
+    ingress.route(on=("changed",))
+    report = ingress.admit(change(7, id="d-1"), change(7, id="d-1", kind="other"))
+    assert (report.events, report.duplicates) == (1, 1)
