@@ -61,13 +61,18 @@ def chunked(body: bytes, size: int = 50_000) -> bytes:
 
 
 def _reply(peer: socket.socket) -> Reply:
+    """One answer, whole. Raises IndexError for none at all and ConnectionError for one that breaks off."""
     stream = peer.makefile("rb")
     status = int(stream.readline().split()[1])
     headers: dict[str, str] = {}
-    while line := stream.readline().strip():
+    while (line := stream.readline()) not in (b"\r\n", b""):
         name, _, value = line.decode("latin-1").partition(":")
         headers[name.lower()] = value.strip()
-    return Reply(status, headers, stream.read(int(headers.get("content-length", "0"))))
+    length = int(headers.get("content-length", "0"))
+    body = stream.read(length)
+    if line == b"" or len(body) < length:
+        raise ConnectionError("the answer broke off")
+    return Reply(status, headers, body)
 
 
 @contextmanager

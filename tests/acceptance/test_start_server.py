@@ -142,10 +142,15 @@ def test_nothing_outlives_a_killed_supervisor_and_the_next_start_works(kept: Kep
 
 def test_a_crash_of_the_host_leaves_stale_files_that_stop_nothing(kept: Kept, state_dir: Path) -> None:
     server = kept.running()
-    for pid in processes_of(state_dir):
-        kill(pid)
+
+    def kill_all() -> bool:
+        """Again and again: a part may start a process between our look and our kill."""
+        for pid in processes_of(state_dir):
+            kill(pid)
+        return processes_of(state_dir) == []
+
+    wait_until(kill_all, "all are dead")
     server.process.wait()
-    wait_until(lambda: processes_of(state_dir) == [], "all are dead")
     # The pid file now names a process that lives and has nothing to do with it; the socket leads nowhere.
     (state_dir / "database" / "mariadbd.pid").write_text(str(os.getpid()), encoding="ascii")
     (state_dir / "database" / "mariadb.sock").unlink(missing_ok=True)
