@@ -53,20 +53,35 @@ class ExactNumber(Decimal):
         return type(self), (self.literal,)
 
 
+LONGEST_INTEGER: Final = 4300
+"""Digits that the interpreter converts; a longer integer stays an ExactNumber."""
+
+
+def _any_integer(literal: str) -> int | ExactNumber:
+    return int(literal) if len(literal) <= LONGEST_INTEGER else ExactNumber(literal)
+
+
 _DECODER: Final = json.JSONDecoder(parse_float=ExactNumber, parse_constant=_refuse_constant)
+_PATIENT_DECODER: Final = json.JSONDecoder(parse_float=ExactNumber, parse_int=_any_integer, parse_constant=_refuse_constant)
+"""Slower, for the rare text with an integer beyond LONGEST_INTEGER: one huge number must not make its siblings unreadable."""
 
 
 def _scan(text: str, at: int) -> tuple[Any, int]:
     try:
-        return _DECODER.raw_decode(text, at)
+        return _decoded(text, at)
     except RecursionError:
         raise NotJson(MAX_DEPTH_HINT) from None
     except json.JSONDecodeError as error:
         raise NotJson(f"not JSON: {error}") from None
-    except NotJson:
+
+
+def _decoded(text: str, at: int) -> tuple[Any, int]:
+    try:
+        return _DECODER.raw_decode(text, at)
+    except (json.JSONDecodeError, NotJson):
         raise
-    except ValueError as error:  # an integer of more digits than the interpreter converts
-        raise NotJson(f"not readable as JSON: {error}") from None
+    except ValueError:  # an integer of more digits than the interpreter converts
+        return _PATIENT_DECODER.raw_decode(text, at)
 
 
 def _skip(text: str, at: int) -> int:

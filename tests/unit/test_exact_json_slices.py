@@ -91,7 +91,7 @@ def test_what_is_no_json_is_refused(text: str) -> None:
 
 
 def test_numbers_out_of_every_range_and_deep_nesting_are_refused_not_fatal() -> None:
-    for text in ("9" * 5000, "1e99999999999999999999", "[" * 200_000):
+    for text in ("1e99999999999999999999", "[" * 200_000):
         with pytest.raises(NotJson):
             exact_json.parse(text)
 
@@ -117,3 +117,11 @@ def test_value_at_walks_members_and_elements() -> None:
     assert text[at] == "7"
     assert exact_json.value_at(text, ("a", 2)) is None
     assert exact_json.value_at(text, ("x", "y")) is None
+
+
+def test_a_huge_integer_keeps_its_digits_and_its_siblings() -> None:
+    huge = "9" * 5000
+    (first, second) = exact_json.elements(f'[{{"id":{huge}}},{{"id":7}}]')
+    assert str(first[1]["id"]) == huge
+    assert first[0] == f'{{"id":{huge}}}'
+    assert second == ('{"id":7}', {"id": 7})
