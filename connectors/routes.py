@@ -164,7 +164,7 @@ def _publish_version(facts: RouteFacts, *, actor: str, reason: str) -> Published
     versions = Route.objects.filter(namespace=facts.namespace, route_key=facts.key)
     newest = versions.order_by("-version").values_list("version", flat=True).first() or 0
     versions.filter(is_current=True).update(is_current=False)
-    stored = _insert(replace(facts, version=newest + 1))
+    stored = insert_version(replace(facts, version=newest + 1))
     changes = _differences(before, stored)
     audit_log.record(
         actor,
@@ -176,7 +176,8 @@ def _publish_version(facts: RouteFacts, *, actor: str, reason: str) -> Published
     return Published(stored, created=True, changes=changes, warnings=warnings)
 
 
-def _insert(facts: RouteFacts) -> RouteFacts:
+def insert_version(facts: RouteFacts) -> RouteFacts:
+    """The row of a new version and its snapshot, which carries the row's own id. Joins the caller's transaction. Two statements."""
     row = Route.objects.create(**_columns(facts))
     stored = replace(facts, id=row.id)
     Route.objects.filter(id=row.id).update(snapshot=stored.snapshot())

@@ -76,7 +76,7 @@ def is_activated() -> bool:
 
 def forget() -> None:
     """Ask the database again next time (tests, a new database)."""
-    global _activated  # noqa: PLW0603
+    global _activated  # noqa: PLW0603 - as above
     _activated = False
 
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from time import monotonic
-from typing import Final
+from typing import Any, Final
 
 from django.db import close_old_connections, transaction
 
@@ -61,8 +61,8 @@ class Attempt:
             _commit=commit,
         )
 
-    def ending(self, state: State, **more: object) -> Ending:
-        return Ending(self.claimed.item, self.token, state, owner=self.owner, **more)  # type: ignore[arg-type]
+    def ending(self, state: State, **more: Any) -> Ending:
+        return Ending(self.claimed.item, self.token, state, owner=self.owner, **more)
 
 
 def prepare(batch: ClaimedBatch, owner: str) -> tuple[list[Attempt], list[Ending]]:

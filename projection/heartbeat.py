@@ -9,7 +9,7 @@ import os
 import socket
 import threading
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from time import monotonic
 from types import TracebackType
 from typing import Final, Literal, Self
@@ -96,9 +96,9 @@ class Heartbeat:
         self._beat_safely(lambda: _send("unregister_worker", id=self.id))
         connection.close()
 
-    def _beat_safely(self, beat: object) -> None:
+    def _beat_safely(self, beat: Callable[[], object]) -> None:
         try:
-            beat()  # type: ignore[operator]
+            beat()
         except (DatabaseError, InterfaceError) as error:
             log_event("heartbeat", level="warning", worker=self.owner, error=error_text(error))
             connection.close()

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Final
 
 from projection import clock
@@ -74,7 +75,7 @@ def prune(terms: Terms, *, dry_run: bool = False) -> Pruned:
         for some_keys in chunks(keys, KEYS_A_UNIT):
             total += _projections(some_keys, terms, dry_run=dry_run)
         for some_items in chunks(items, ITEMS_A_UNIT):
-            total += run_unit("prune", lambda ids=some_items: _per_event(ids, terms, dry_run=dry_run))  # type: ignore[misc]  # bound now
+            total += run_unit("prune", partial(_per_event, some_items, terms, dry_run=dry_run))
     total += _unrouted(terms, dry_run=dry_run)
     log_event("prune", count=total.work_items, events=total.events, state="dry run" if dry_run else None)
     return total
@@ -99,7 +100,7 @@ def _projections(keys: Sequence[str], terms: Terms, *, dry_run: bool) -> Pruned:
     total = Pruned()
     waiting = list(keys)
     while waiting:
-        found = run_unit("prune", lambda some=tuple(waiting): _oldest_ends(some, terms, dry_run=dry_run))  # type: ignore[misc]
+        found = run_unit("prune", partial(_oldest_ends, tuple(waiting), terms, dry_run=dry_run))
         total += sum(found.values(), Pruned())
         waiting = [] if dry_run else [key for key, part in found.items() if part.work_items >= GENERATIONS_A_UNIT]
     return total
@@ -181,7 +182,7 @@ def _unrouted(terms: Terms, *, dry_run: bool) -> Pruned:
         rows = fetch("read_old_unrouted_events", after=after, through=through, before=to_db(terms.before))
         for chunk in chunks((row[0] for row in rows), PAGE):
             if not dry_run:
-                run_unit("prune", lambda ids=chunk: _delete_events(ids))  # type: ignore[misc]  # bound now
+                run_unit("prune", partial(_delete_events, chunk))
             total += Pruned(events=len(chunk))
     return total
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from projection import activation, lanes
 from projection.admission_rows import Fact, event_row, key_of
@@ -90,10 +91,7 @@ def replay_many(work_ids: Sequence[str], *, actor: str, reason: str, targets: Ma
         incarnations = {packs[work_id][1]: packs[work_id][2] for work_id in ids}
         for target in (targets[work_id] for work_id in ids if targets and work_id in targets):
             incarnations[target.route.pack_id] = target.pack_incarnation
-        results |= run_unit(
-            "replay",
-            lambda ns=namespace, group=ids, inc=incarnations: _replay(ns, group, inc, targets or {}),  # type: ignore[misc]
-        )  # the defaults bind now, not at the next turn
+        results |= run_unit("replay", partial(_replay, namespace, ids, incarnations, targets or {}))
     for result in results.values():
         if isinstance(result, Replayed):
             log_event("replay", work_id=result.replay_work_id, replay_of_work_id=result.work_id, actor=actor, reason=reason)

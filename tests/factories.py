@@ -10,12 +10,12 @@ import hashlib
 import json
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from connectors import models, secrets
-from projection.facts import PER_EVENT, PROJECTION, InvocationMode, RateLimit, RetryPolicy, RouteFacts, companion_of
+from connectors.routes import insert_version
+from projection.facts import PER_EVENT, PROJECTION, InvocationMode, RouteFacts, companion_of
 
 DEFAULT_NAMESPACE = "default"
 SECRET = "test-secret-of-the-suite"
@@ -109,38 +109,7 @@ def route(pack: models.Pack, key: str = "main", **options: Any) -> RouteFacts:
     """A published, current version of a route: the row with its snapshot. Earlier versions of the key stop being current."""
     facts = route_facts(pack, key, **options)
     models.Route.objects.filter(namespace=pack.namespace, route_key=key).update(is_current=False)
-    row = models.Route.objects.create(**_route_columns(facts))
-    facts = replace(facts, id=row.id)
-    models.Route.objects.filter(id=row.id).update(snapshot=facts.snapshot())
-    return facts
-
-
-def _route_columns(facts: RouteFacts) -> dict[str, Any]:
-    retry: RetryPolicy = facts.retry
-    limit: RateLimit | None = facts.limit
-    return {
-        "pack_id": facts.pack_id,
-        "namespace": facts.namespace,
-        "pack_name": facts.pack_name,
-        "route_key": facts.key,
-        "version": facts.version,
-        "provider_kinds": json.dumps(list(facts.provider_kinds)),
-        "event_kind": facts.event_kind,
-        "invocation_mode": facts.mode,
-        "companion_pack": facts.companion_pack,
-        "companion_flow": facts.companion_flow,
-        "work_type": facts.work_type,
-        "settle_seconds": facts.settle_seconds,
-        "source_id_case": facts.source_id_case,
-        "target_mutation_lane": facts.target_lane,
-        "queue_class": facts.queue_class,
-        "retry_policy": json.dumps(asdict(retry)),
-        "give_up_after_seconds": retry.give_up_after,
-        "rate_limit": json.dumps(asdict(limit)) if limit else None,
-        "masks": json.dumps(list(facts.masks)),
-        "connection": facts.connection,
-        "created_at": now(),
-    }
+    return insert_version(facts)
 
 
 def receipt(pack: models.Pack, body: bytes | str | dict[str, Any] | list[Any], **columns: Any) -> models.Receipt:
