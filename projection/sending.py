@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from django.db import connection
 
+from projection.multi_row import multi_row_texts
 from projection.statements import catalogue
 
 LONGEST_INSERT_BYTES: Final = 8 * 1024 * 1024
@@ -40,11 +41,11 @@ class Sender:
         """Insert all rows with as few texts as packets allow; number of rows."""
         if not rows:
             return 0
+        longest = min(LONGEST_INSERT_BYTES, max_allowed_packet() // 2)
         with connection.cursor() as cursor:
-            # Django wraps the driver's cursor twice; the limit is an attribute of the innermost one (its default is 64 KiB).
-            cursor.cursor.cursor.max_stmt_length = min(LONGEST_INSERT_BYTES, max_allowed_packet() // 2)
-            cursor.executemany(self._text(name, {}), rows)
-            return len(rows)
+            for text in multi_row_texts(self._text(name, {}), rows, connection.connection.literal, longest):
+                cursor.execute(text)
+        return len(rows)
 
     def _text(self, name: str, parameters: dict[str, Any]) -> str:
         text = catalogue(self._folder)[name]
