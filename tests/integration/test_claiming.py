@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import IntegrityError
 from django.db.models import Model
 
 from connectors.models import Namespace, Pack, Route
@@ -307,3 +308,55 @@ def test_a_lane_that_got_a_holder_meanwhile_costs_only_that_lane(monkeypatch: py
     with recording():
         assert sorted(row.source_lane for row in taken(ByHand().claim())) == ["contact:8", "contact:9"]
     assert [(item.lane_position, item.state) for item in generations(7)] == [(1, "pending"), (2, "processing")]
+
+
+def test_lanes_that_are_lost_round_after_round_cost_nobody_else_his_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before each swap a rival takes another lane: after three rounds what is left is taken one by one."""
+    ingress = per_event()
+    ingress.admit(*[change(n) for n in range(8)])
+    preselect = WorkItem.objects.preselect_work_items
+    held: list[str] = []
+
+    def lose_one(*args: Any, **options: Any) -> Any:
+        found = preselect(*args, **options)
+        chosen = WorkItem.objects.get(id=found[0][0])
+        twin = WorkItem.objects.get(id=chosen.id)
+        twin.pk, twin.work_id, twin.state, twin.lane_holder_key = None, f"evt:{'0' * 63}{len(held)}", "processing", chosen.lane_key
+        twin.lease_token, twin.lease_expires_at, twin.attempts, twin.claimed_at = "rival", clock.now(), 1, clock.now()
+        twin.save()
+        held.append(chosen.source_lane)
+        return found
+
+    monkeypatch.setattr(WorkItem.objects, "preselect_work_items", lose_one)
+    with recording():
+        took = [row.source_lane for row in taken(ByHand().claim())]
+    assert len(held) == 4, "three rounds and the last look"
+    assert sorted(took + held) == [f"contact:{n}" for n in range(8)]
+    left = WorkItem.objects.filter(state="pending")
+    assert sorted(left.values_list("source_lane", flat=True)) == sorted(held)
+    assert set(left.values_list("attempts", flat=True)) == {0}
+    WorkItem.objects.filter(lease_token="rival").delete()
+
+
+def test_a_duplicate_that_is_no_lost_lane_is_no_lost_lane(monkeypatch: pytest.MonkeyPatch) -> None:
+    ingress = per_event()
+    ingress.admit(change(7))
+
+    def broken(*_: Any, **__: Any) -> int:
+        raise IntegrityError(1062, "Duplicate entry 'x' for key 'WorkId'")
+
+    with recording():
+        with monkeypatch.context() as patch:
+            patch.setattr(WorkItem.objects, "claim_work_items", broken)
+            with pytest.raises(IntegrityError, match="WorkId"):
+                ByHand().claim()
+        assert [item.attempts for item in generations(7)] == [0]
+        assert len(ByHand().claim()) == 1
+
+
+def test_a_process_without_any_flow_claims_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    ingress = per_event()
+    ingress.admit(change(7))
+    monkeypatch.setattr("projection.flows._registry", {})
+    assert claim(10, owner="a", lease_seconds=60).ids == []
+    assert [(item.state, item.attempts) for item in generations(7)] == [("pending", 0)]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.db import IntegrityError
 
 from connectors.models import AuditEntry
+from projection import lanes
 from projection.clock import now
 from projection.models import LaneHold
 from tests.commands import run, say
@@ -93,3 +95,10 @@ def test_an_unknown_lane_is_exit_code_1(text: str) -> None:
     work_row(event_row(PAGES))
     for verb in ("show", "hold", "release"):
         assert run("lanes", verb, text)[0] == 1
+
+
+def test_a_hold_that_cannot_be_stored_is_no_lane_that_is_held() -> None:
+    item = work_row(event_row(PAGES))
+    with pytest.raises(IntegrityError):
+        lanes.hold("default", str(item.lane_key), item.source_lane, actor="ann", reason=None)  # type: ignore[arg-type]
+    assert not LaneHold.objects.exists()

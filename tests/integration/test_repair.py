@@ -145,3 +145,22 @@ def test_the_command_says_what_it_would_do_and_does_it() -> None:
     assert WorkItem.objects.count() == 0
     assert commands.run("repair") == (0, {"dry_run": False, **counts})
     assert WorkItem.objects.count() == 1
+
+
+def test_more_than_one_batch_of_each_is_put_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("projection.repair.BATCH", 2)
+    ingress = open_ingress()
+    ingress.route(on=("changed",))
+    ingress.route("single", mode="per_event", on=("single",))
+    ingress.admit(*[change(n) for n in range(5)])
+    sql("UPDATE `_System_ConnectorWorkItem` SET ClaimedAt = UTC_TIMESTAMP(6)")
+    ingress.admit(*[change(n) for n in range(5)])
+    ended = "State = 'processed', TerminalAt = UTC_TIMESTAMP(6), ProjectionActiveKey = NULL"
+    sql(f"UPDATE `_System_ConnectorWorkItem` SET {ended} WHERE ProjectionActiveKey IS NOT NULL")
+    ingress.admit(*[change(n, kind="single") for n in range(10, 15)], *[change(n, kind="single") for n in range(10, 15)])
+    sql(f"UPDATE `_System_ConnectorWorkItem` SET {ended} WHERE State = 'pending' AND ProjectionKey IS NULL")
+    ingress.admit(*[change(n, kind="single") for n in range(20, 25)])
+    WorkItem.objects.filter(source_lane__in=[f"contact:{n}" for n in range(20, 25)]).delete()
+    assert repair() == Repaired(missing_tasks=5, handoffs=5, lanes=5)
+    assert repair() == NOTHING
+    assert audit().ok

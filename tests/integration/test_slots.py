@@ -7,7 +7,7 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 
 from projection.slots import Slot, slot
 
@@ -81,3 +81,17 @@ def test_a_slot_that_another_loop_took_meanwhile_is_given_up(other: Any) -> None
             other.execute("SELECT GET_LOCK(%s, 1)", [held._name])
             own_id()
             assert not held.keep()
+
+
+def test_while_the_database_is_away_nobody_can_tell_so_the_loop_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def away() -> bool:
+        raise OperationalError(2006, "server has gone away")
+
+    with slot("route", 1) as held:
+        assert held is not None
+        connection.close()
+        connection.ensure_connection()
+        with monkeypatch.context() as patch:
+            patch.setattr(held, "take", away)
+            assert held.keep()
+        assert held.keep(), "and takes it again when it is back"

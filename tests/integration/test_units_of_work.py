@@ -162,3 +162,10 @@ def test_a_row_larger_than_a_piece_is_sent_alone(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(sending, "LONGEST_INSERT_BYTES", 8_000)
     ingress.admit(change(7), change(8, note="x" * 100_000), change(9))
     assert sorted(len(event.payload) > 100_000 for event in Event.objects.all()) == [False, False, True]
+
+
+def test_a_single_statement_never_joins_another_transaction_either() -> None:
+    sent: list[int] = []
+    with transaction.atomic(), pytest.raises(RuntimeError, match="beat must not run inside another transaction"):
+        run_unit("beat", lambda: sent.append(1), one_statement=True)
+    assert sent == []

@@ -165,3 +165,10 @@ def test_a_stranded_lane_says_so() -> None:
     item = work_row(event_row(PAGES), "blocked")
     assert item.lane_key is not None
     assert why_lane(item.lane_key).code == "stranded"
+
+
+def test_an_item_that_was_pruned_meanwhile_is_told_from_one_that_waits() -> None:
+    item = work_row(event_row())
+    WorkItem.objects.filter(id=item.id).delete()
+    with pytest.raises(WorkItem.DoesNotExist, match=f"{item.work_id} is not retained any more"):
+        why(item)

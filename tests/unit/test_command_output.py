@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
+from django.db import InterfaceError, OperationalError
 
 from projection.cli import HeadraceCommand, iso, printable, table, to_json
+from projection.states import State
 
 
 class Sample(HeadraceCommand):
@@ -87,3 +90,38 @@ def test_values_have_a_lossless_json_form():
 def test_table_aligns_columns_and_says_none():
     assert table(["name", "n"], [("a", 1), ("long", None)]) == ["name  n", "a     1", "long"]
     assert table(["name"], []) == ["none"]
+
+
+@pytest.mark.parametrize("error", [OperationalError(2002, "Can't connect"), InterfaceError("connection already closed")])
+def test_a_database_that_is_away_ends_with_2_and_says_what_to_check(error):
+    class Away(HeadraceCommand):
+        def perform(self, **options):
+            raise error
+
+    out = io.StringIO()
+    with pytest.raises(SystemExit) as ended:
+        call_command(Away(), "--json", stdout=out)
+    assert ended.value.code == 2
+    answer = json.loads(out.getvalue())["error"]
+    assert answer["code"] == "database"
+    assert str(error) in answer["reason"]
+    assert "HEADRACE_DATABASE_URL" in answer["reason"]
+    with pytest.raises(CommandError, match="check HEADRACE_DATABASE_URL") as caught:
+        call_command(Away(), stdout=out)
+    assert caught.value.returncode == 2
+
+
+@dataclass(frozen=True)
+class Answer:
+    state: State
+    at: datetime
+
+
+def test_states_and_dataclasses_are_written_by_their_values():
+    text = to_json({"found": Answer(State.DEAD, datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)), "state": State.RETRY})
+    assert json.loads(text) == {"found": {"state": "dead", "at": "2026-01-02T03:04:05.000006Z"}, "state": "retry"}
+
+
+def test_a_value_without_json_form_is_refused_by_its_type():
+    with pytest.raises(TypeError, match="object has no JSON form"):
+        to_json({"a": object()})

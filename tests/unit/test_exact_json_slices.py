@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -125,3 +126,56 @@ def test_a_huge_integer_keeps_its_digits_and_its_siblings() -> None:
     assert str(first[1]["id"]) == huge
     assert first[0] == f'{{"id":{huge}}}'
     assert second == ('{"id":7}', {"id": 7})
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('{"a":1}', "expected a JSON array"),
+        ("", "expected a JSON array"),
+        ("[1 2]", "expected ',' or ']' at character 3"),
+        ("[1", "expected ',' or ']' at character 2"),
+        ("[1,", "not JSON"),
+    ],
+)
+def test_a_broken_array_says_where(text: str, says: str) -> None:
+    with pytest.raises(NotJson, match=re.escape(says)):
+        list(exact_json.elements(text))
+
+
+def test_what_stands_before_the_fault_of_an_array_is_given_first() -> None:
+    found = exact_json.elements("[1.10, 2 3]")
+    assert [next(found)[0], next(found)[0]] == ["1.10", "2"]
+    with pytest.raises(NotJson):
+        next(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('["a"]', "expected a JSON object"),
+        ("{a:1}", "expected a member name at character 1"),
+        ('{"a\\x":1}', "not JSON: Invalid \\escape"),
+        ('{"a" 1}', "expected ':' at character 5"),
+        ('{"a":1 "b":2}', "expected ',' or '}' at character 7"),
+        ('{"a":1,}', "expected a member name at character 7"),
+        ('{"a":', "not JSON"),
+    ],
+)
+def test_a_broken_object_says_where(text: str, says: str) -> None:
+    with pytest.raises(NotJson, match=re.escape(says)):
+        exact_json.member_at(text, "b")
+
+
+@pytest.mark.parametrize(
+    ("text", "path"), [("{}", ("a",)), ('{"b":1}', ("a",)), ("[]", (0,)), ("[1]", (1,)), ('{"a":[]}', ("a", 3))]
+)
+def test_what_is_absent_is_none(text: str, path: tuple[str | int, ...]) -> None:
+    assert exact_json.value_at(text, path) is None
+
+
+def test_a_path_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(NotJson, match="expected a JSON array"):
+        exact_json.value_at('{"a":{}}', ("a", 0))
+    with pytest.raises(NotJson, match="expected a JSON object"):
+        exact_json.value_at("[1]", ("a",))

@@ -75,3 +75,10 @@ def test_a_listener_leaves_nothing_behind(folder: Path) -> None:
     with Listener("claim"), Listener("claim"):
         assert len(list(folder.iterdir())) == 2
     assert list(folder.iterdir()) == []
+
+
+def test_a_folder_that_cannot_even_be_looked_at_disturbs_nobody(settings: Settings, folder: Path) -> None:
+    settings.HEADRACE_WAKE_DIR = folder / ("x" * 300)  # longer than a name may be
+    notify("claim")
+    with Listener("claim") as listener:
+        assert listener.wait(0.001) is False

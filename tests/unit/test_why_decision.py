@@ -74,6 +74,14 @@ def test_a_queued_successor_waits_for_the_running_generation() -> None:
     assert "which is processing with a lease until" in why.sentence
 
 
+def test_a_queued_successor_waits_for_a_generation_that_nobody_has_claimed_yet() -> None:
+    why = explain(
+        item("blocked", projection_active_key=None), around(neighbours={"active": Neighbour("csp:due", "pending", AGO, None)})
+    )
+    assert (why.code, why.blocking_work_id, why.until) == ("queued", "csp:due", AGO)
+    assert "csp:due, which is pending" in why.sentence
+
+
 def test_a_successor_without_an_active_generation_says_so() -> None:
     assert explain(item("blocked", projection_active_key=None), around()).code == "handoff_lost"
 
