@@ -2,15 +2,29 @@
 
 The cluster's Sentinel waits for a running task on stop and gives it no signal, so the loops watch a flag of their own: an event made
 before the cluster forks (`manage.py qcluster`), or the death of the process that started them.
+
+SIGTERM is the business of the cluster's head alone. A terminal or `kill -- -PGID` sends it to the whole group, though, and a Sentinel
+that dies of it leaves the head waiting for ever and flows cut off: so the head's children outlast it (`outlast_group_signal`).
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
+from ctypes import c_bool
+from multiprocessing.sharedctypes import RawValue
 from multiprocessing.synchronize import Event as EventType
+from time import monotonic, sleep
+from types import FrameType
+from typing import Final
+
+HEAD_SECONDS: Final = 1.0
+"""How long a child that got SIGTERM waits for its head to say that the whole cluster stops; the same signal reaches the head at once."""
 
 _flag: EventType | None = None
+_stops = RawValue(c_bool, False)
+"""As the flag, but without a lock: a signal handler may interrupt a process that holds the flag's."""
 
 
 def prepare() -> EventType:
@@ -23,8 +37,23 @@ def prepare() -> EventType:
 
 def stop_all() -> None:
     """Tell every loop of this cluster to end after what it is doing."""
+    _stops.value = True
     if _flag is not None:
         _flag.set()
+
+
+def outlast_group_signal() -> None:
+    """In a child of the head, inherited by its own: let SIGTERM pass while the cluster stops, and die of it at any other time."""
+    signal.signal(signal.SIGTERM, _die_unless_the_cluster_stops)
+
+
+def _die_unless_the_cluster_stops(number: int, _frame: FrameType | None) -> None:
+    ends = monotonic() + HEAD_SECONDS
+    while not _stops.value and monotonic() < ends:
+        sleep(0.01)
+    if not _stops.value:  # meant for this process alone: by the Sentinel, which ends its children so, or by hand
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
 
 
 class StopFlag:

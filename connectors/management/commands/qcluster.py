@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from django.db import DatabaseError, connections
-from django_q.cluster import Cluster
+from django_q import cluster as django_q_cluster
+from django_q.cluster import Cluster, Sentinel
 from django_q.management.commands.qcluster import Command as ClusterCommand
 from django_q.tasks import async_task
 
@@ -22,10 +23,23 @@ def start_loops() -> None:
         async_task(path, number, task_name=f"{path}-{number}")
 
 
+class OutlastingSentinel(Sentinel):  # type: ignore[misc]  # django-q2 has no types
+    """A Sentinel that, with the processes it forks, outlasts a SIGTERM to the whole group: its head tells it when to stop."""
+
+    def start(self) -> None:
+        stopping.outlast_group_signal()
+        super().start()
+
+
 class StoppingCluster(Cluster):  # type: ignore[misc]  # django-q2 has no types
     """A cluster that raises the loops' stop flag before it waits for them, then leaves their slots to any other cluster."""
 
+    _is_stopping = False
+
     def stop(self) -> bool:
+        if self._is_stopping:  # a second signal, in the middle of the first one's work
+            return False
+        self._is_stopping = True
         stopping.stop_all()
         stopped = bool(super().stop())
         if stopped:
@@ -41,6 +55,7 @@ class Command(ClusterCommand):  # type: ignore[misc]  # django-q2 has no types
 
     def handle(self, *args: Any, **options: Any) -> None:  # noqa: ARG002  # Django's signature
         stopping.prepare()
+        django_q_cluster.Sentinel = OutlastingSentinel  # Cluster.start() finds its Sentinel by this name and offers no other way
         ensure_schedules(SCHEDULES)
         start_loops()
         connections.close_all()  # the forks must not share this process's socket
