@@ -15,7 +15,7 @@ from projection.states import NONTERMINAL, TERMINAL, State
 
 KEY = "csp:" + "a" * 64
 THEN = datetime(2026, 1, 1, tzinfo=UTC)
-HEAD = Place(event_id=9, ordinal=9, created=THEN, sequence=0)
+HEAD = Place(event_id=9, ordinal=8, created=THEN, sequence=0)
 
 UNCLAIMED = WorkRow(
     id=1, work_id=KEY, projection_key=KEY, active_key=KEY, replay_of_work_id=None, event_id=3, namespace="default",
@@ -26,7 +26,7 @@ UNCLAIMED = WorkRow(
 CLAIMED = replace(UNCLAIMED, state=State.PROCESSING, claimed_at=THEN, lease_token="t", attempts=1)
 REPLAY = replace(UNCLAIMED, work_id="csp:" + "b" * 64, replay_of_work_id=KEY)
 SUCCESSOR = replace(UNCLAIMED, id=2, work_id="csp:" + "c" * 64, active_key=None, state=State.BLOCKED)
-LATER_ID = generation_work_id(KEY, HEAD.ordinal, HEAD.event_id)
+LATER_ID = generation_work_id(KEY, 8, 9)
 
 
 def test_the_first_generation_ever_takes_the_projection_key_as_its_id() -> None:
@@ -42,6 +42,12 @@ def test_a_later_first_generation_has_an_id_of_its_own() -> None:
 def test_terminal_generations_do_not_count(state: State) -> None:
     ended = replace(UNCLAIMED, state=state, active_key=None, claimed_at=THEN)
     assert decide(KEY, HEAD, [ended], is_first=False) == Create(LATER_ID, active=True)
+
+
+def test_a_terminal_generation_does_not_count_even_where_a_fault_left_it_the_active_key() -> None:
+    left = replace(UNCLAIMED, state=State.PROCESSED, claimed_at=THEN)
+    assert decide(KEY, HEAD, [left], is_first=False) == Create(LATER_ID, active=True)
+    assert decide(KEY, HEAD, [left, SUCCESSOR], is_first=False) == Advance(SUCCESSOR, activate=True)
 
 
 @pytest.mark.parametrize("state", [State.PENDING, State.BLOCKED])
