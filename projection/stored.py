@@ -28,20 +28,22 @@ def stored_facts(event_ids: Sequence[int], now: datetime) -> list[Fact]:
 
 def stored_events(event_ids: Sequence[int]) -> list[tuple[int, InboundEvent]]:
     """(id, event) of the given events, also unrouted ones, by ascending id. One statement; none for no ids."""
-    return [(row["Id"], _event(row)) for row in Event.objects.read_stored_facts(event_ids)] if event_ids else []
+    if not event_ids:
+        return []
+    rows = Event.objects.read_stored_facts(event_ids)
+    return [
+        (row["Id"], _event(row, RouteFacts.from_snapshot(row["RouteSnapshot"]) if row["RouteSnapshot"] else None)) for row in rows
+    ]
 
 
 def _fact(row: dict[str, Any], now: datetime) -> Fact:
-    event = _event(row)
-    if event.route is None:
-        raise AssertionError("only routed rows have a fact")
+    route = RouteFacts.from_snapshot(row["RouteSnapshot"])
     place = Place(row["Id"], row["EnqueueOrdinal"], from_db(row["CreatedDate"]), row["DeliverySequence"])
     deadline = from_db(row["NextAttemptAt"])
-    return Fact(event, event.route, place, row["ProjectionKey"], max(deadline or now, now))
+    return Fact(_event(row, route), route, place, row["ProjectionKey"], max(deadline or now, now))
 
 
-def _event(row: dict[str, Any]) -> InboundEvent:
-    route = RouteFacts.from_snapshot(row["RouteSnapshot"]) if row["RouteSnapshot"] else None
+def _event(row: dict[str, Any], route: RouteFacts | None) -> InboundEvent:
     return InboundEvent(
         receipt_id=row["ReceiptId"],
         item=row["DeliverySequence"],

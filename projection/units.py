@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from contextlib import nullcontext
 from typing import Final, TypeVar
 
 from django.db import DatabaseError, connection, transaction
@@ -95,7 +94,4 @@ def run_unit(
         before_sleep=note,
         reraise=True,
     )
-    for attempt in retrying:
-        with attempt, nullcontext() if one_statement else transaction.atomic(durable=True):
-            return unit()
-    raise AssertionError("unreachable: tenacity either returns or raises")
+    return retrying(unit if one_statement else transaction.atomic(durable=True)(unit))

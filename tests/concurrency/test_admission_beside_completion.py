@@ -244,3 +244,21 @@ def test_rounds_without_a_forced_order_lose_and_strand_nothing() -> None:
             assert drain_claims()
     assert sorted(seen.inputs) == list(range(1, 2 * 2 * rounds * sources + 1))
     assert {item.state for item in WorkItem.objects.all()} == {"processed"}
+
+
+def test_a_completion_that_waits_for_the_cancel_of_the_successor_hands_nothing_off() -> None:
+    ingress = projection()
+    ingress.admit(change(7))
+    with recording() as seen:
+        attempt = ByHand().claim_one()
+        ingress.admit(change(7))
+        successor = generations(7)[1].work_id
+        with transaction.atomic():
+            _cancel(successor)
+            rival = Rival(lambda: report(attempt))
+            rival.waits()
+        assert rival.result().activated == 0
+        assert states(7) == ["processed", "cancelled"]
+        assert {item.projection_active_key for item in generations(7)} == {None}
+        ingress.admit(change(7))
+        inputs_once(seen, [[3]])

@@ -19,6 +19,7 @@ from projection.worker import drain_claims
 from tests import commands
 from tests.deliveries import Ingress, change, changes, generations, open_ingress, ordinals
 from tests.flows_of_tests import recording
+from tests.rows import event_row, work_row
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -157,3 +158,19 @@ def test_the_command_prunes() -> None:
     run_generations(ingress, 7, [2])
     age(31)
     assert commands.run("prune") == (0, {"dry_run": False, "events": 2, "work_items": 2, "receipts": 1})
+
+
+def test_rows_from_before_ordinals_go_with_the_generation_that_represents_them() -> None:
+    """Ordinals bound nothing there: what goes is what the removed generation represents, by pairwise order."""
+    now = clock.now()
+    first, own = (event_row(enqueue_ordinal=0, created_date=now - days * DAY) for days in (99, 98))
+    late = event_row(created_date=now - 97 * DAY)
+    second = event_row(enqueue_ordinal=0, created_date=now - 96 * DAY)
+    old = work_row(own, "processed", terminal_at=now - 95 * DAY)
+    newest = work_row(second, "processed", terminal_at=now - 94 * DAY)
+    expected = Pruned(events=2, work_items=1)
+    assert prune(terms(), dry_run=True) == expected
+    assert prune(terms()) == expected
+    assert prune(terms()) == Pruned()
+    assert set(Event.objects.values_list("id", flat=True)) == {late.id, second.id}, f"of {first.id}, {own.id} too"
+    assert list(WorkItem.objects.values_list("id", flat=True)) == [newest.id], f"not {old.id}"

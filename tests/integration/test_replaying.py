@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from connectors import routes
+from connectors.models import Namespace
 from projection.cancel import cancel
 from projection.discard import discard
 from projection.facts import RouteFacts
@@ -320,3 +321,14 @@ def test_the_snapshot_is_the_authority_of_a_replay() -> None:
         new = again(item)
     assert new.queue_class == "bulk"
     assert RouteFacts.from_snapshot(Event.objects.get(id=new.event_id).route_snapshot or "").queue_class == "bulk"
+
+
+def test_without_its_namespace_nothing_is_replayed() -> None:
+    with recording() as seen:
+        item = dead(seen, open_with_route())
+    before = WorkItem.objects.count(), Event.objects.count()
+    Namespace.objects.filter(name="default").update(name="renamed")
+    found = refused(item)
+    Namespace.objects.filter(name="renamed").update(name="default")
+    assert (found.code, found.reason) == ("not_found", "namespace 'default' does not exist")
+    assert (WorkItem.objects.count(), Event.objects.count()) == before

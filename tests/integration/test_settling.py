@@ -5,11 +5,14 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.db.models.functions import Upper
 
 from connectors.router import drain_receipts
+from projection import settle
 from projection.facts import RetryPolicy
 from projection.flows import RetryLater
 from projection.models import Event, WorkItem
+from projection.stored import stored_facts
 from projection.worker import drain_claims
 from tests.altered_columns import altered
 from tests.deliveries import Ingress, change, generations, open_ingress, states
@@ -162,3 +165,17 @@ def test_where_the_column_keeps_whole_seconds_the_stored_value_is_the_deadline()
             drain_receipts()
         assert deadlines() == {stored}
         assert generations(7)[0].run_after <= DEADLINE
+
+
+def test_a_key_that_only_looks_like_an_asked_one_answers_for_nobody() -> None:
+    ingress = settled()
+    with altered("_System_ConnectorEvent", SourceKey="VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci NOT NULL"):
+        with at(START):
+            ingress.admit(change(7))
+        Event.objects.update(source_key=Upper("source_key"), next_attempt_at=START + timedelta(seconds=1))
+        (event,) = stored_facts(list(Event.objects.values_list("id", flat=True)), START)
+        with at(START):
+            found = settle.deadlines([event.inbound], START)
+        assert found == {settle.burst_of(event.inbound): DEADLINE}
+        Event.objects.all().delete()
+        WorkItem.objects.all().delete()

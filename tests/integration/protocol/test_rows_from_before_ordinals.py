@@ -12,6 +12,7 @@ from connectors.router import drain_receipts
 from projection import clock
 from projection.facts import RouteFacts
 from projection.models import Event, WorkItem
+from projection.repair import repair
 from projection.states import State
 from projection.worker import drain_claims
 from tests.deliveries import Ingress, change, open_ingress, states
@@ -154,3 +155,13 @@ def test_a_generation_always_runs_its_selected_event(history: History) -> None:
     newest = Event.objects.filter(source_id="7").order_by("-id")[0]
     assert executions() == [[newest.id]]
     assert states(7) == ["processed", "processed"]
+
+
+def test_an_event_behind_every_selection_is_nobodys_input_yet(history: History) -> None:
+    """Its task is missing: it waits for the repair, and no generation takes it although its key has run."""
+    first, selected = history.event(0, -3), history.event(0, -2)
+    history.item(selected)
+    behind = history.event(0, -1)
+    assert executions() == [[first.id, selected.id]]
+    assert repair().missing_tasks == 1
+    assert executions() == [[behind.id]]
