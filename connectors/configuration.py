@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, ValidationError, model_validator
 
 from connectors import durations
 from connectors.changes import DEFAULT_NAMESPACE
@@ -51,6 +51,12 @@ class EndpointSection(Section):
     signature: Annotated[StrictStr, Field(max_length=64)] = ""
     unverified: Literal["keep", "refuse"] = "keep"
     max_body_bytes: Annotated[StrictInt, Field(ge=1024, le=1024**3)] | None = None
+    limit: Rate | None = None
+    """Deliveries per time, e.g. `200/s`."""
+    concurrency: Annotated[StrictInt, Field(ge=1, le=1000)] | None = None
+    """Requests at once."""
+    spool: StrictBool | None = None
+    """None: where the pack's provider does not send a refused delivery again."""
 
 
 class PackSection(Section):

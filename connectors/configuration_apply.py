@@ -16,6 +16,7 @@ from connectors.configuration_errors import BadConfiguration
 from connectors.configuration_report import Extra, Kind, Report, Step
 from connectors.connection_changes import ConnectionDraft
 from connectors.endpoint_changes import EndpointDraft
+from connectors.endpoint_limits import EndpointLimits
 from connectors.live_packs import live_pack, live_packs
 from connectors.models import Connection
 from connectors.routes import RouteDraft
@@ -130,7 +131,7 @@ def _endpoint(run: _Run, pack_name: str, slug: str, section: EndpointSection) ->
             public_url=section.public_url,
             signature=section.signature,
             unverified=section.unverified,
-            max_body_bytes=section.max_body_bytes,
+            limits=EndpointLimits(section.max_body_bytes, section.limit, section.concurrency, section.spool),
         )
         if slug not in {line.slug for line in endpoint_changes.lines(run.namespace)}:
             endpoint_changes.create(run.namespace, draft, actor=run.actor, reason=run.reason)

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from connectors import durations, endpoint_changes, routes, stored_secrets
 from connectors.configuration import MODES
+from connectors.endpoint_limits import EndpointLimits
 from connectors.live_packs import live_packs
 from connectors.models import Connection, Endpoint
 from connectors.states import EndpointState
@@ -61,9 +62,7 @@ def _endpoint(row: Endpoint) -> dict[str, Any]:
         section["signature"] = row.signature_scheme
     if row.unverified_policy != endpoint_changes.KEEP:
         section["unverified"] = row.unverified_policy
-    if row.max_body_bytes:
-        section["max_body_bytes"] = row.max_body_bytes
-    return section
+    return section | EndpointLimits.of(row.limits).written
 
 
 def _connection(row: Connection) -> dict[str, Any]:
@@ -113,7 +112,7 @@ def _retry(policy: RetryPolicy) -> dict[str, Any]:
 
 
 def _limit(limit: RateLimit) -> dict[str, Any]:
-    return {"name": limit.name, "rate": f"{limit.rate}/{durations.readable(limit.per)}"}
+    return {"name": limit.name, "rate": durations.readable_rate(limit.rate, limit.per)}
 
 
 def _section(path: Sequence[str], members: Mapping[str, Any]) -> Iterator[str]:

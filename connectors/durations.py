@@ -33,11 +33,16 @@ def readable(value: float) -> str:
 
 
 def rate(text: str) -> tuple[int, float]:
-    """(starts, seconds) of a rate such as `100/10s`. Raises ValueError naming what is allowed."""
+    """(starts, seconds) of a rate such as `100/10s`, or `5/s` for `5/1s`. Raises ValueError naming what is allowed."""
     match = _RATE.fullmatch(text)
     if match is None or int(match[1]) == 0:
         raise ValueError(f"{text!r} is no rate; write a number of starts, a slash and a duration, e.g. 100/10s")
-    period = seconds(match[2])
+    period = seconds(f"1{match[2]}" if match[2] in _MILLISECONDS else match[2])
     if period == 0:
         raise ValueError(f"{text!r} has a period of nothing; write e.g. 100/10s")
     return int(match[1]), period
+
+
+def readable_rate(count: int, period: float) -> str:
+    """The text of a rate: (100, 10.0) → `100/10s`. Inverse of `rate`."""
+    return f"{count}/{readable(period)}"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
 from connectors import audit_log, installations, pack, secrets, stored_secrets
 from connectors.changes import ConfigurationRefused, NotFound, lock_namespace, one_unit
+from connectors.endpoint_limits import NAMES as LIMIT_NAMES
+from connectors.endpoint_limits import EndpointLimits
 from connectors.ingress_path import ingress_path
 from connectors.live_packs import required_pack
 from connectors.models import Endpoint, Pack
@@ -40,7 +42,7 @@ class EndpointDraft:
     public_url: str = ""
     signature: str = ""
     unverified: Unverified = "keep"
-    max_body_bytes: int | None = None
+    limits: EndpointLimits = field(default_factory=EndpointLimits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,9 @@ class EndpointLine:
     unverified: str
     unverified_until: datetime | None
     max_body_bytes: int | None
+    limit: str | None
+    concurrency: int | None
+    spool: bool | None
     live_secrets: int
     rotated_at: datetime | None
 
@@ -157,6 +162,7 @@ def lines(namespace: str) -> list[EndpointLine]:
 
 
 def _line(row: Endpoint, pack_name: str, now: datetime) -> EndpointLine:
+    own = EndpointLimits.of(row.limits)
     return EndpointLine(
         id=row.id,
         namespace=row.namespace,
@@ -168,7 +174,10 @@ def _line(row: Endpoint, pack_name: str, now: datetime) -> EndpointLine:
         signature=row.signature_scheme,
         unverified=row.unverified_policy,
         unverified_until=row.unverified_until,
-        max_body_bytes=row.max_body_bytes,
+        max_body_bytes=own.max_body_bytes,
+        limit=own.written.get("limit"),
+        concurrency=own.concurrency,
+        spool=own.spool,
         live_secrets=len(secrets.live(row.secrets, now)),
         rotated_at=row.rotated_at,
     )
@@ -222,7 +231,8 @@ def _settings(row: Endpoint) -> dict[str, Any]:
         "public_url": row.public_url,
         "signature": row.signature_scheme,
         "unverified": row.unverified_policy,
-        "max_body_bytes": row.max_body_bytes,
+        **dict.fromkeys(LIMIT_NAMES),
+        **EndpointLimits.of(row.limits).written,
     }
 
 
@@ -230,8 +240,7 @@ def _apply(row: Endpoint, draft: EndpointDraft) -> None:
     row.public_url = draft.public_url
     row.signature_scheme = draft.signature
     row.unverified_policy = draft.unverified
-    others = {name: value for name, value in json.loads(row.limits).items() if name != "max_body_bytes"}
-    row.limits = json.dumps(others | ({"max_body_bytes": draft.max_body_bytes} if draft.max_body_bytes else {}))
+    row.limits = draft.limits.into(row.limits)
 
 
 def _renew(row: Endpoint, text: str, now: datetime) -> None:

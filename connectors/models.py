@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from django.db import models
 
 from connectors.managers import ReceiptManager
@@ -68,7 +66,7 @@ class Endpoint(models.Model):
     """`keep` (store apart for the window after creation and each rotation) or `refuse`."""
     unverified_until = models.DateTimeField(db_column="UnverifiedUntil", null=True, blank=True)
     limits = columns.text("Limits", default="{}")
-    """JSON object: `max_body_bytes`, or nothing."""
+    """JSON object of `connectors.endpoint_limits`."""
     state = columns.code("State", 16, default=EndpointState.ENABLED)
     discard_when_disabled = models.BooleanField(db_column="DiscardWhenDisabled", default=False)
     created_at = models.DateTimeField(db_column="CreatedAt")
@@ -81,12 +79,6 @@ class Endpoint(models.Model):
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.slug}"
-
-    @property
-    def max_body_bytes(self) -> int | None:
-        """The endpoint's own limit; None = its pack's holds."""
-        own: int | None = json.loads(self.limits).get("max_body_bytes")
-        return own
 
 
 class Route(models.Model):

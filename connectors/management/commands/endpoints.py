@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import BooleanOptionalAction
 from dataclasses import asdict
 from datetime import timedelta
 from typing import Any, Final
@@ -17,12 +18,14 @@ from connectors.configuration_command import ConfigurationCommand, add_namespace
 from connectors.configuration_errors import BadConfiguration, option_sentences
 from connectors.configuration_values import slug
 from connectors.endpoint_changes import EndpointDraft
+from connectors.endpoint_limits import NAMES as LIMIT_NAMES
+from connectors.endpoint_limits import EndpointLimits
 from connectors.ingress_path import ingress_path
 from connectors.reverify import reverify
 from connectors.stored_secrets import Secret
 from projection.cli import DONE, FINDINGS, iso, refusal, table
 
-SETTINGS: Final = ("public_url", "signature", "unverified", "max_body_bytes")
+SETTINGS: Final = ("public_url", "signature", "unverified", *LIMIT_NAMES)
 
 
 class Command(ConfigurationCommand):
@@ -41,6 +44,13 @@ class Command(ConfigurationCommand):
             "--unverified", choices=["keep", "refuse"], help="deliveries that do not verify (default: keep, for 24 h)"
         )
         create.add_argument("--max-body-bytes", type=int, help="largest body (default: the pack's)")
+        create.add_argument("--limit", help="deliveries per time, e.g. 200/s; more are answered 429 (default: no limit)")
+        create.add_argument("--concurrency", type=int, help="requests at once; more are answered 429 (default: no limit)")
+        create.add_argument(
+            "--spool",
+            action=BooleanOptionalAction,
+            help="keep deliveries on this host while the database is away (default: where the provider does not retry)",
+        )
         rotate = self.add_verb(verbs, "rotate", self.rotate, "put a new secret in force; the old one stays live for the overlap")
         rotate.add_argument("name", metavar="SLUG", help="endpoint")
         _add_secret(rotate, action="store")
@@ -119,7 +129,9 @@ def _draft(pack: str, options: dict[str, Any], values: tuple[Secret, ...]) -> En
     members = {name: options[name] for name in SETTINGS if options[name] is not None}
     try:
         section = EndpointSection.model_validate(members)
-        return EndpointDraft(pack_name=pack, slug=slug(options["name"]), secrets=values, **section.model_dump(exclude={"secrets"}))
+        limits = EndpointLimits(**section.model_dump(include=set(LIMIT_NAMES)))
+        others = section.model_dump(exclude={"secrets", *LIMIT_NAMES})
+        return EndpointDraft(pack_name=pack, slug=slug(options["name"]), secrets=values, limits=limits, **others)
     except ValidationError as error:
         raise BadConfiguration(option_sentences(error, EndpointSection)) from None
     except ValueError as error:
