@@ -19,6 +19,8 @@ from tests.rivals import PATIENCE_SECONDS, Rival
 
 T = TypeVar("T")
 COMMIT = "COMMIT"
+_VARIABLE = r"\{\w+\}|\(%s(?:, %s)*(?:,\s+%s(?:, %s)*)*\)"
+"""A part that the caller fills in, or the placeholders of one row, which are sent as literals of many."""
 _FOLDERS = [Path(str(part.__file__)).parent / "sql" for part in (projection, connectors)]
 
 
@@ -26,7 +28,7 @@ _FOLDERS = [Path(str(part.__file__)).parent / "sql" for part in (projection, con
 def _texts() -> dict[str, tuple[str, ...]]:
     """Name of each statement of the catalogue → its text without its variable parts."""
     texts = {name: text for folder in _FOLDERS for name, text in catalogue(folder).items()}
-    return {name: tuple(part for part in re.split(r"\{\w+\}", text) if part.strip()) for name, text in texts.items()}
+    return {name: tuple(part for part in re.split(_VARIABLE, text) if part.strip()) for name, text in texts.items()}
 
 
 def is_statement(name: str, sql: str) -> bool:
