@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
 
+from connectors.router import drain_receipts
 from projection import clock
 from projection.facts import RouteFacts
 from projection.identity import source_key
 from projection.models import Event
 from projection.statements import statement
 from tests.bulk_rows import copy_rows, hashed
+from tests.deliveries import change, open_ingress
 from tests.rows import event_row, route_of
 from tests.server_work import plan_of, refresh_statistics, server_work, texts_recorded
 
@@ -61,3 +64,13 @@ def test_256_keys_cost_256_rows(beside: Callable[[], None]) -> None:
 
 def test_the_index_is_not_forced() -> None:
     assert "FORCE" not in statement("read_settle_deadlines").upper()
+
+
+def test_more_keys_are_asked_for_in_statements_of_256() -> None:
+    ingress = open_ingress()
+    ingress.route(settle=3600.0)
+    ingress.send(*[change(n) for n in range(KEYS + 44)])
+    with texts_recorded() as texts:
+        assert drain_receipts().events == KEYS + 44
+    asked = [len(re.findall("'[0-9a-f]{64}'", text)) for text in texts if "MIN(NextAttemptAt)" in text]
+    assert asked == [KEYS, 44]
