@@ -9,12 +9,15 @@ from django.db import transaction
 
 from projection.admit import lock_admission
 from projection.flows import DeadLetter
-from projection.models import WorkItem
+from projection.models import Event, WorkItem
 from projection.replay import Refused, Replayed, Result, replay, replay_many
 from projection.worker import drain_claims
+from tests import factories
 from tests.deliveries import change, changes, generations, open_ingress, states
 from tests.flows_of_tests import recording
+from tests.gates import COMMIT, Gate, stopped_at
 from tests.rivals import Rival
+from tests.rows import event_row, route_of, work_row
 from tests.workers_by_hand import ByHand, report
 
 pytestmark = pytest.mark.usefixtures("sound_database")
@@ -93,3 +96,20 @@ def test_a_replayed_sequence_runs_one_at_a_time_in_its_order_behind_what_is_queu
     assert order == [[9], [10], [3], [5], [8]]
     assert set(states("M")) == {"processed"}
     assert states("L").count("dead") == 3
+
+
+def dead_item(name: str, *, source: str, route_id: int) -> WorkItem:
+    """A dead item of a pack of its own."""
+    pack = factories.install(name)
+    route = route_of(name, pack_id=pack.id, pack_name=name, id=route_id)
+    return work_row(event_row(route, source_id=source, pack_incarnation=pack.incarnation), "dead")
+
+
+def test_replays_of_two_packs_take_their_ordinals_one_after_the_other() -> None:
+    """They lock no pack in common: the namespace alone keeps them apart."""
+    first, second = dead_item("generic", source="1", route_id=1), dead_item("github", source="2", route_id=2)
+    with stopped_at(Gate(COMMIT), lambda: replay(first.work_id, actor="ann", reason="fixed")) as one:
+        other = Rival(lambda: replay(second.work_id, actor="bob", reason="fixed"))
+        other.waits()
+    assert [type(rival.result()) for rival in (one, other)] == [Replayed, Replayed]
+    assert sorted(Event.objects.values_list("enqueue_ordinal", flat=True)) == [1, 2, 3, 4]

@@ -315,3 +315,18 @@ def test_a_delivery_that_a_route_took_is_no_new_unrouted_fact_in_the_same_batch_
     ingress.route(on=("changed",))
     report = ingress.admit(change(7, id="d-1"), change(7, id="d-1", kind="other"))
     assert (report.events, report.duplicates) == (1, 1)
+
+
+@pytest.mark.parametrize("mode", ["projection", "per_event"])
+def test_a_work_item_keeps_the_order_snapshot_of_its_selected_event(mode: str) -> None:
+    """Ingress time, never the provider's: mixed rows are ordered by it, long after the provider's clock is forgotten."""
+    ingress = open_ingress()
+    ingress.route(mode=mode)
+    for year in ("2031", "2001"):
+        ingress.admit(change(7, at=f"{year}-01-01T00:00:00Z"), change(8), change(7, at=f"{year}-06-01T00:00:00Z"))
+    events = {event.id: event for event in Event.objects.all()}
+    for item in WorkItem.objects.all():
+        event = events[item.event_id]
+        assert (item.lane_ordinal, item.event_created_date, item.delivery_sequence) == (
+            event.enqueue_ordinal, event.created_date, event.delivery_sequence,
+        )  # fmt: skip

@@ -332,3 +332,17 @@ def test_without_its_namespace_nothing_is_replayed() -> None:
     Namespace.objects.filter(name="renamed").update(name="default")
     assert (found.code, found.reason) == ("not_found", "namespace 'default' does not exist")
     assert (WorkItem.objects.count(), Event.objects.count()) == before
+
+
+def test_a_task_that_was_lost_before_a_replay_is_repaired_behind_it() -> None:
+    """The replay's place is after the lost event's: it represents its own inputs alone, so it covers nothing else."""
+    with recording() as seen:
+        ingress = open_with_route()
+        item = dead(seen, ingress)
+        lost = change(7)
+        ingress.admit(lost)
+        WorkItem.objects.filter(state="pending").delete()
+        assert again(item).lane_ordinal == 5
+        assert ingress.admit(lost).repaired == 1
+        drain_claims()
+    assert [ordinals for _, _, ordinals in seen.runs] == [[1, 2, 3], [4]]

@@ -23,8 +23,16 @@ def history() -> list[int]:
     generation = {"WorkId": hashed("old"), "LaneOrdinal": "n + 200", "EventId": "n + 1000000"}
     copy_rows(items[0], DEPTH, **generation)
     copy_rows(
-        items[0], DEPTH, **{**generation, "WorkId": hashed("again"), "EventId": "n + 2000000", "ReplayOfWorkId": hashed("old")}
-    )
+        items[0],
+        DEPTH,
+        **{
+            **generation,
+            "WorkId": hashed("again"),
+            "LaneOrdinal": "n + 210",
+            "EventId": "n + 2000000",
+            "ReplayOfWorkId": hashed("old"),
+        },
+    )  # ten of them are the newest of all
     refresh_statistics("_System_ConnectorEvent", "_System_ConnectorWorkItem")
     return [event.id for event in events]
 

@@ -18,13 +18,14 @@ from tests.bulk_rows import copy_rows, hashed
 from tests.deliveries import Ingress, change, open_ingress
 from tests.flows_of_tests import recording
 from tests.gates import Gate, stopped_at
-from tests.server_work import locked_ids
+from tests.server_work import locked_ids, refresh_statistics, server_work
 from tests.workers_by_hand import ByHand, report
 
 pytestmark = pytest.mark.usefixtures("database")
 
 TABLE = "_System_ConnectorWorkItem"
 TERMINAL = 500
+KEYS = 128
 
 
 def running(keys: int) -> tuple[Ingress, list[Attempt]]:
@@ -132,3 +133,21 @@ def test_a_completion_never_activates_a_row_whose_key_only_looks_equal() -> None
         alias.refresh_from_db()
         assert (alias.state, alias.projection_active_key) == ("blocked", None)
         assert WorkItem.objects.get(id=attempt.claimed.item.id).state == "processing"
+
+
+@pytest.mark.parametrize("reader", ["read_current_generations", "read_successors"])
+def test_it_costs_its_keys_and_neither_their_history_nor_the_queues_of_others(reader: str) -> None:
+    ingress, _ = running(KEYS)
+    ingress.admit(*[change(n) for n in range(KEYS)])
+    actives = list(WorkItem.objects.exclude(projection_active_key=None).order_by("id"))
+    ended = {"State": "'processed'", "TerminalAt": "UTC_TIMESTAMP(6)", "ProjectionActiveKey": "NULL", "LaneHolderKey": "NULL"}
+    for number, active in enumerate(actives[:4]):
+        copy_rows(active, 2_000, WorkId=hashed(f"old {number} "), LaneOrdinal="0", **ended)
+    queued = WorkItem.objects.filter(state=State.BLOCKED)[0]
+    copy_rows(queued, 20_000, WorkId=hashed("other "), ProjectionKey="CONCAT('csp:', SHA2(n, 256))", LaneKey=hashed("lane"))
+    refresh_statistics(TABLE)
+    keys = [str(active.projection_key) for active in actives]
+    with server_work() as work:
+        found = getattr(WorkItem.objects, reader)(keys)
+    assert len(found) == (2 * KEYS if reader == "read_current_generations" else KEYS)
+    assert work.rows_read <= 8 * KEYS, work.counters
