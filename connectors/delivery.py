@@ -140,6 +140,8 @@ class ReceiptDraft:
     url: str
     state: str
     conflict_hash: str = ""
+    received_at: datetime | None = None
+    """Aware; None: now, by the database's clock."""
 
 
 @dataclass(frozen=True, slots=True)

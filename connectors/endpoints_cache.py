@@ -14,7 +14,9 @@ from typing import Any, Final, Literal
 from django.conf import settings
 
 from connectors import pack, secrets
+from connectors.endpoint_limits import EndpointLimits
 from connectors.ingress_path import ingress_path
+from connectors.outage import INGRESS, outage
 from connectors.pack import DEFAULT_MAX_BODY_BYTES, Pack
 from connectors.states import EndpointState, PackState
 from connectors.timed_cache import TimedCache
@@ -23,6 +25,7 @@ from projection.logs import log_event
 from projection.sending import Sender
 
 _sql: Final = Sender(Path(__file__).parent / "sql")
+_bounded: Final = Sender(Path(__file__).parent / "sql", INGRESS)
 
 Availability = Literal["open", "disabled", "discarding", "broken"]
 """`open`: takes deliveries · `disabled`: 503, the provider tries again · `discarding`: 410, on the operator's wish · `broken`: 503,
@@ -50,13 +53,22 @@ class EndpointFacts:
     """Scheme, host and prefix that providers post to; empty = as each request says."""
     unverified_policy: str
     unverified_until: datetime | None
-    own_max_body_bytes: int | None
+    limits: EndpointLimits
+    sealed_secrets: str = field(repr=False)
+    """As stored: all of them, encrypted, with their ends."""
 
     @property
     def max_body_bytes(self) -> int:
         """Largest accepted body: HEADRACE_MAX_BODY_BYTES, else the endpoint's own limit, else the pack's."""
         default = self.pack.max_body_bytes if self.pack else DEFAULT_MAX_BODY_BYTES
-        return int(settings.HEADRACE_MAX_BODY_BYTES or self.own_max_body_bytes or default)
+        return int(settings.HEADRACE_MAX_BODY_BYTES or self.limits.max_body_bytes or default)
+
+    @property
+    def spools(self) -> bool:
+        """Whether a verified delivery is kept on this host while the database is away: as set, else if its provider never retries."""
+        if not settings.HEADRACE_SPOOL_BYTES or self.pack is None:
+            return False
+        return not self.pack.provider_retries if self.limits.spool is None else self.limits.spool
 
     @property
     def url(self) -> str:
@@ -80,17 +92,27 @@ def public_base(own: str) -> str:
 
 def load(name: tuple[str, str]) -> EndpointFacts | None:
     """Facts of endpoint (namespace, slug), read now. None: there is none. One query."""
-    rows = _sql.fetch("find_endpoint", namespace=name[0], slug=name[1])
+    return _load(name, _sql)
+
+
+def _load(name: tuple[str, str], sender: Sender) -> EndpointFacts | None:
+    rows = sender.fetch("find_endpoint", namespace=name[0], slug=name[1])
     # Compared again here: under some collations the database equates names that differ in case or trailing blanks.
     row = next((row for row in rows if (row[1], row[2]) == name), None)
-    return _facts(row) if row is not None and row[8] not in GONE and row[13] not in GONE else None
+    return facts_of(row) if row is not None and row[8] not in GONE and row[13] not in GONE else None
 
 
-find: Final = TimedCache[tuple[str, str], EndpointFacts | None](load, largest=1024)
-"""`find((namespace, slug))`: as `load`, at most 5 s old."""
+def _load_in_time(name: tuple[str, str]) -> EndpointFacts | None:
+    with outage.asking():
+        return _load(name, _bounded)
 
 
-def _facts(row: tuple[Any, ...]) -> EndpointFacts:
+find: Final = TimedCache[tuple[str, str], EndpointFacts | None](_load_in_time, largest=1024)
+"""`find((namespace, slug))`: as `load`, at most 5 s old, on the ingress' own connection."""
+
+
+def facts_of(row: tuple[Any, ...]) -> EndpointFacts:
+    """The facts of a row of `find_endpoint`."""
     code = _pack(row[11], row[15], row[2])
     live = _secrets(row[4], row[2])
     return EndpointFacts(
@@ -106,7 +128,8 @@ def _facts(row: tuple[Any, ...]) -> EndpointFacts:
         public_url=public_base(row[3]),
         unverified_policy=row[5],
         unverified_until=clock.from_db(row[6]),
-        own_max_body_bytes=json.loads(row[7] or "{}").get("max_body_bytes"),
+        limits=EndpointLimits.of(row[7]),
+        sealed_secrets=row[4],
     )
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from django.db import IntegrityError, connection, models
+from django.db import DEFAULT_DB_ALIAS, IntegrityError, connections, models
+from django.db.backends.utils import CursorWrapper
 
 from connectors.delivery import ReceiptDraft
+from projection import clock
 from projection.statements import catalogue
 from projection.units import DUPLICATE_KEY, error_code
 
@@ -16,15 +19,18 @@ _SQL: Final = Path(__file__).parent / "sql"
 
 
 class ReceiptManager(models.Manager[Any]):
+    """Sends on the default connection, or on the one of `db_manager(alias)`."""
+
     def insert_receipt(self, draft: ReceiptDraft) -> int | None:
-        """Insert one receipt, received now by the database's clock; its id.
+        """Insert one receipt, received now by the database's clock unless the draft says when; its id.
 
         None: the unique key knows this delivery id (and, for a conflict, this body). One statement, committed with it outside a
         transaction.
         """
+        values = asdict(draft) | {"received_at": clock.to_db(draft.received_at)}
         try:
-            with connection.cursor() as cursor:
-                cursor.execute(catalogue(_SQL)["insert_receipt"], asdict(draft))
+            with self._cursor() as cursor:
+                cursor.execute(catalogue(_SQL)["insert_receipt"], values)
                 return int(cursor.lastrowid)
         except IntegrityError as error:
             if error_code(error) == DUPLICATE_KEY:
@@ -33,9 +39,13 @@ class ReceiptManager(models.Manager[Any]):
 
     def read_first_receipt(self, endpoint_id: int, idempotency_hash: str) -> tuple[int, str] | None:
         """(id, body hash) of the receipt that stands for a delivery id; None = none does (any more). One query."""
-        with connection.cursor() as cursor:
+        with self._cursor() as cursor:
             cursor.execute(
                 catalogue(_SQL)["read_first_receipt"], {"endpoint_id": endpoint_id, "idempotency_hash": idempotency_hash}
             )
             row = cursor.fetchone()
         return (int(row[0]), str(row[1])) if row else None
+
+    @property
+    def _cursor(self) -> Callable[[], CursorWrapper]:
+        return connections[self._db or DEFAULT_DB_ALIAS].cursor

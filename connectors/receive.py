@@ -12,13 +12,15 @@ import time
 from dataclasses import replace
 from typing import Final
 
-from django.db import Error, connection
-from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
+from django.db import DEFAULT_DB_ALIAS, Error, connections
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, stop_after_delay, wait_random_exponential
 
-from connectors import metrics, unverified
+from connectors import limits, metrics, spooling, unverified
 from connectors.delivery import Headers, IngressRequest, Outcome, ReceiptDraft, Verdict
 from connectors.endpoints_cache import EndpointFacts
 from connectors.models import Receipt
+from connectors.outage import outage
+from connectors.spooled import identified
 from projection import wake
 from projection.flow_transactions import ENDINGS
 from projection.identity import digest
@@ -32,6 +34,8 @@ IDEMPOTENCY_KEY_LENGTH: Final = 512
 STORE_ROUNDS: Final = 3
 """A first receipt that is pruned between our INSERT and our read is a coincidence; three in a row are none."""
 DATABASE_RETRY_SECONDS: Final = 10
+LONGEST_RETRY_SECONDS: Final = 1.5
+"""A conflict that comes at once is tried again; after one that took a whole lock wait the provider would not wait any longer."""
 
 UNVERIFIED: Final = Outcome("unverified", 401, message="The signature of this delivery could not be verified.")
 """One text for every reason: the caller learns nothing about what was wrong."""
@@ -40,18 +44,20 @@ DATABASE_UNAVAILABLE: Final = Outcome(
 )
 
 
-def receive(endpoint: EndpointFacts, request: IngressRequest) -> Outcome:
+def receive(endpoint: EndpointFacts, request: IngressRequest, *, using: str = DEFAULT_DB_ALIAS) -> Outcome:
     """Verify and store one delivery of an open endpoint. Raises nothing that a caller or the database can cause.
 
-    `accepted` (202) and `duplicate` (200) only with a committed row; `conflict` (409); `unverified` (401);
-    `database_unavailable` (503). One INSERT; one more read for a duplicate. Must not be called inside a transaction.
+    `accepted` (202) and `duplicate` (200) only with a committed row, `spooled` (202) only with a synced record; `conflict` (409);
+    `unverified` (401); `rate_limited` (429); `database_unavailable` and `spool_full` (503). One INSERT on connection `using`; one more
+    read for a duplicate. Must not be called inside a transaction.
     """
+    arrived_us = time.time_ns() // 1000
     verdict = verify(endpoint, request, time.time())
     if not verdict.ok:
         _refuse(endpoint, request, verdict)
         outcome = UNVERIFIED
     else:
-        outcome = store_durably(endpoint, request)
+        outcome = limits.take(endpoint) or _keep(endpoint, request, arrived_us, using)
     metrics.count(outcome.code, endpoint.pack_name)
     return outcome
 
@@ -66,21 +72,43 @@ def verify(endpoint: EndpointFacts, request: IngressRequest, now: float) -> Verd
         return Verdict(ok=False, reason=f"the pack's own check failed with {type(error).__name__}")
 
 
+def _keep(endpoint: EndpointFacts, request: IngressRequest, arrived_us: int, using: str) -> Outcome:
+    """In the database; where that is away and the endpoint is set to spool, in the journal of this host."""
+    draft = draft_of(endpoint, request)
+    if not endpoint.spools:
+        return _store_durably(endpoint, draft, using)
+    draft = identified(draft)
+    if spooling.goes_behind():
+        outcome = spooling.spool(endpoint, draft, arrived_us)
+        if outcome.code == spooling.SPOOLED:
+            return outcome
+    outcome = _store_durably(endpoint, draft, using)
+    if outcome.code != DATABASE_UNAVAILABLE.code:
+        return outcome
+    spooling.database_failed()
+    return spooling.spool(endpoint, draft, arrived_us)
+
+
 def store_durably(endpoint: EndpointFacts, request: IngressRequest) -> Outcome:
     """As `store`, in a transaction of its own; a database failure is the outcome 503, and its connection is dropped."""
-    if connection.in_atomic_block:
+    return _store_durably(endpoint, draft_of(endpoint, request), DEFAULT_DB_ALIAS)
+
+
+def _store_durably(endpoint: EndpointFacts, draft: ReceiptDraft, using: str) -> Outcome:
+    if connections[using].in_atomic_block:
         raise RuntimeError("receiving inside a transaction would answer before the commit")
     retrying = Retrying(
-        stop=stop_after_attempt(4),
+        stop=stop_after_attempt(4) | stop_after_delay(LONGEST_RETRY_SECONDS),
         wait=wait_random_exponential(multiplier=0.02, max=0.2),
         retry=retry_if_exception(is_conflict),
         reraise=True,
     )
     try:
-        outcome = retrying(store, endpoint, request)
+        with outage.asking():
+            outcome = retrying(store_draft, draft, using)
     except Error as error:
         log_event("receive", level="error", endpoint=endpoint.slug, state="database_unavailable", error=error_text(error))
-        connection.close()
+        connections[using].close()
         return DATABASE_UNAVAILABLE
     log_event(
         "receive",
@@ -100,22 +128,28 @@ def store(endpoint: EndpointFacts, request: IngressRequest) -> Outcome:
 
     Raises the database's error; outside a transaction what it returns is committed.
     """
-    draft = draft_of(endpoint, request)
+    return store_draft(draft_of(endpoint, request), DEFAULT_DB_ALIAS)
+
+
+def store_draft(draft: ReceiptDraft, using: str) -> Outcome:
+    """As `store`, of a receipt that is made up already, on the connection of this alias."""
+    receipts = Receipt.objects.db_manager(using)
     for _ in range(STORE_ROUNDS):
-        receipt_id = Receipt.objects.insert_receipt(draft)
+        receipt_id = receipts.insert_receipt(draft)
         if receipt_id is not None:
             return Outcome("accepted", 202, receipt_id)
-        first = Receipt.objects.read_first_receipt(draft.endpoint_id, str(draft.idempotency_hash))
+        first = receipts.read_first_receipt(draft.endpoint_id, str(draft.idempotency_hash))
         if first is not None:
-            return _repeated(draft, *first)
+            return _repeated(draft, *first, using)
     raise Error("a delivery id is known and unknown in turn; is another process deleting receipts?")
 
 
-def _repeated(draft: ReceiptDraft, first_id: int, first_sha256: str) -> Outcome:
+def _repeated(draft: ReceiptDraft, first_id: int, first_sha256: str, using: str) -> Outcome:
     if first_sha256 == draft.body_sha256:
         return Outcome("duplicate", 200, first_id)
     # Kept once per body; the first stands, and every further copy is answered the same.
-    Receipt.objects.insert_receipt(replace(draft, conflict_hash=draft.body_sha256, state=ReceiptState.CONFLICT.value))
+    other = replace(draft, conflict_hash=draft.body_sha256, state=ReceiptState.CONFLICT.value)
+    Receipt.objects.db_manager(using).insert_receipt(other)
     message = "This delivery id was received before with another body; the first one stands."
     return Outcome("conflict", 409, first_id, message)
 

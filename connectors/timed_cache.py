@@ -47,6 +47,12 @@ class TimedCache(Generic[K, V]):
             self._kept[key] = (started, value)
         return value
 
+    def last(self, key: K) -> tuple[float, V] | None:
+        """(age in seconds, value) of what was loaded last, however old; None = nothing is kept any more. Loads nothing."""
+        with self._lock:
+            kept = self._kept.get(key)
+        return None if kept is None else (self._clock() - kept[0], kept[1])
+
     def forget(self) -> None:
         """Read everything anew (tests; after a change in this process)."""
         with self._lock:

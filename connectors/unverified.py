@@ -12,16 +12,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from django.db import Error, connection
+from django.db import Error, connections
 
 from connectors import secrets
 from connectors.delivery import Headers, IngressRequest, Verdict
 from connectors.endpoints_cache import EndpointFacts
+from connectors.outage import INGRESS, outage
 from projection.logs import log_event
 from projection.retry_policy import error_text, storable
 from projection.sending import Sender
 
-_sql: Final = Sender(Path(__file__).parent / "sql")
+_sql: Final = Sender(Path(__file__).parent / "sql", INGRESS)
 
 MOST_KEPT: Final = 200
 """Deliveries held at once per endpoint: anybody can send one."""
@@ -39,23 +40,28 @@ def keep(endpoint: EndpointFacts, request: IngressRequest, verdict: Verdict, hea
     if not endpoint.keeps_unverified(datetime.now(UTC)):
         return False
     try:
-        prune(endpoint.id)
-        rows = _sql.execute(
-            "keep_unverified_delivery",
-            endpoint_id=endpoint.id,
-            body=request.body,
-            body_sha256=hashlib.sha256(request.body).hexdigest(),
-            headers=headers,
-            url=storable(request.url.partition("?")[0]),
-            evidence=_evidence(endpoint, request),
-            reason=storable(verdict.sentence),
-            most=MOST_KEPT,
-        )
+        with outage.asking():
+            rows = _hold(endpoint, request, verdict, headers)
     except Error as error:
         log_event("unverified_lost", level="error", endpoint=endpoint.slug, error=error_text(error))
-        connection.close()
+        connections[INGRESS].close()
         return False
     return rows == 1
+
+
+def _hold(endpoint: EndpointFacts, request: IngressRequest, verdict: Verdict, headers: str) -> int:
+    prune(endpoint.id)
+    return _sql.execute(
+        "keep_unverified_delivery",
+        endpoint_id=endpoint.id,
+        body=request.body,
+        body_sha256=hashlib.sha256(request.body).hexdigest(),
+        headers=headers,
+        url=storable(request.url.partition("?")[0]),
+        evidence=_evidence(endpoint, request),
+        reason=storable(verdict.sentence),
+        most=MOST_KEPT,
+    )
 
 
 def prune(endpoint_id: int) -> int:

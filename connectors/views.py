@@ -1,6 +1,6 @@
 """The ingress over HTTP: `POST /ingress/<namespace>/<endpoint slug>`. The only page without CSRF check, sessions and host check.
 
-Answers (design `interfaces.md`): 202 stored · 200 duplicate · 401 · 404 · 409 · 413 · 503, JSON with a stable `code` and a sentence.
+Answers (design `interfaces.md`): 202 stored · 200 duplicate · 401 · 404 · 409 · 413 · 429 · 503, JSON with a stable `code` and a sentence.
 """
 
 from __future__ import annotations
@@ -10,16 +10,18 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 from urllib.parse import quote
 
-from django.db import Error, connection
+from django.db import Error, connections
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
-from connectors import endpoints_cache, metrics
+from connectors import last_known, limits, metrics
 from connectors.delivery import Answer, Headers, IngressRequest, Outcome
 from connectors.endpoints_cache import EndpointFacts
 from connectors.http_body import drain, read_body
+from connectors.outage import INGRESS
 from connectors.pack import Pack
 from connectors.receive import DATABASE_UNAVAILABLE, receive
+from connectors.spooling import SPOOLED
 from projection.flow_transactions import ENDINGS
 from projection.logs import log_event
 from projection.retry_policy import error_text
@@ -40,7 +42,7 @@ BROKEN: Final = Outcome(
 )
 DISCARDING: Final = Outcome("gone", 410, message="This endpoint takes no deliveries any more.")
 UNEXPECTED: Final = Outcome("internal_error", 503, message="The delivery was not stored; please send it again.", retry_after=10)
-STORED: Final = frozenset({"accepted", "duplicate", "conflict"})
+STORED: Final = frozenset({"accepted", "duplicate", "conflict", SPOOLED})
 
 
 @csrf_exempt
@@ -58,6 +60,14 @@ def _answered(request: HttpRequest, namespace: str, slug: str) -> HttpResponse:
     if isinstance(found, Outcome):
         return _refused(request, found)
     endpoint, pack = found
+    with limits.place(endpoint) as free:
+        return _asked_to_take(request, endpoint, pack) if free else _refused(request, limits.TOO_MANY_AT_ONCE)
+
+
+def _asked_to_take(request: HttpRequest, endpoint: EndpointFacts, pack: Pack) -> HttpResponse:
+    refused = limits.exhausted(endpoint)
+    if refused is not None:
+        return _refused(request, refused)
     body: bytes | Outcome = b""
     if request.method == "POST":
         body = read_body(request.META, endpoint.max_body_bytes)
@@ -69,17 +79,17 @@ def _answered(request: HttpRequest, namespace: str, slug: str) -> HttpResponse:
         return _pack_answer(challenge)
     if request.method != "POST":
         return _refused(request, METHOD_NOT_ALLOWED)
-    outcome = receive(endpoint, delivery)
+    outcome = receive(endpoint, delivery, using=INGRESS)
     answer = _asked(pack.acknowledge, outcome, endpoint) if outcome.code in STORED else None
     return _json(outcome) if answer is None else _pack_answer(answer)
 
 
 def _endpoint(namespace: str, slug: str) -> tuple[EndpointFacts, Pack] | Outcome:
     try:
-        endpoint = endpoints_cache.find((namespace, slug))
+        endpoint = last_known.find((namespace, slug))
     except Error as error:
         log_event("receive", level="error", endpoint=slug, state="database_unavailable", error=error_text(error))
-        connection.close()
+        connections[INGRESS].close()
         return DATABASE_UNAVAILABLE
     if endpoint is None:
         return NOT_FOUND
@@ -134,6 +144,8 @@ def _json(outcome: Outcome) -> HttpResponse:
 
 
 def _text(outcome: Outcome) -> bytes:
+    if outcome.code == SPOOLED:  # it has no receipt yet
+        return json.dumps({"receipt": None, "duplicate": False, "spooled": True}).encode()
     if outcome.status < 400:
         return json.dumps({"receipt": str(outcome.receipt_id), "duplicate": outcome.code == "duplicate"}).encode()
     members = {"code": outcome.code, "message": outcome.message}

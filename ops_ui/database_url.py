@@ -14,6 +14,9 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 from ops_ui.environment import BadSetting
 
 LOCK_WAIT_SECONDS: Final = 10
+INGRESS_LOCK_WAIT_SECONDS: Final = 2
+INGRESS_TIMEOUT_SECONDS: Final = 3
+"""The strictest providers wait 3 to 5 s for an answer; after this a delivery is spooled, or refused so that it is sent again."""
 ENGINES: Final = {"mysql": "django.db.backends.mysql", "mariadb": "django.db.backends.mysql", "tidb": "django_tidb"}
 DEFAULT_PORTS: Final = {"mysql": 3306, "mariadb": 3306, "tidb": 4000}
 LONGEST_NAME: Final = 64
@@ -53,6 +56,18 @@ def database(url: str) -> dict[str, Any]:
         },
         "TEST": {"CHARSET": "utf8mb4", "COLLATION": "utf8mb4_general_ci"},
     }
+
+
+def bounded(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The entry of the ingress' own connection to the same database: it gives up before a provider does.
+
+    The server is to give up a lock first, so that it is known that nothing was written; the client's time-outs are for a server
+    that says nothing at all.
+    """
+    waits = f"innodb_lock_wait_timeout = {INGRESS_LOCK_WAIT_SECONDS}, lock_wait_timeout = {INGRESS_LOCK_WAIT_SECONDS}"
+    timeouts = dict.fromkeys(("connect_timeout", "read_timeout", "write_timeout"), INGRESS_TIMEOUT_SECONDS)
+    options = {**settings["OPTIONS"], **timeouts, "init_command": f"SET SESSION {waits}"}
+    return {**settings, "OPTIONS": options, "TEST": {"MIRROR": "default"}}
 
 
 def is_local(settings: Mapping[str, Any]) -> bool:

@@ -141,6 +141,8 @@ class Setting:
     default: Any = None
 
 
+WEB_PROCESSES: Final = 2
+"""Of the web server, so that one that is restarted leaves the other to answer."""
 DEFAULT_BIND: Final = Bind("127.0.0.1", 8000)
 SETTINGS: Final[dict[str, Setting]] = {
     "DATABASE_URL": Setting(str),
@@ -154,9 +156,11 @@ SETTINGS: Final[dict[str, Setting]] = {
     "WORKER_BATCH": Setting(_integer(1, 1000), 100),
     "ROUTER_BATCH": Setting(_integer(1, 1000), 50),
     "FORWARD_ALLOWED_NETWORKS": Setting(_networks, []),
+    "TRUSTED_PROXIES": Setting(_networks, ["127.0.0.1/32", "::1/128"]),
     "CONFIG_LOCKED": Setting(_boolean, False),
     "RETENTION_DAYS": Setting(_integer(1, 36_500), 30),
     "DEAD_RETENTION_DAYS": Setting(_integer(1, 36_500), 90),
+    "SPOOL_BYTES": Setting(_integer(0, 1024**4), 256 * 1024**2),
     "BIND": Setting(_bind, DEFAULT_BIND),
     "STATE_DIR": Setting(_directory),
     "DEBUG": Setting(_boolean, False),

@@ -6,10 +6,14 @@ from typing import Any
 
 from prometheus_client import multiprocess
 
-# Two processes so that one that is restarted leaves the other to answer; threads because a request mostly waits for the database.
-workers = 2
+from ops_ui.environment import WEB_PROCESSES
+
+# Threads because a request mostly waits for the database.
+workers = WEB_PROCESSES
 worker_class = "gthread"
 threads = 8
+# Requests that wait for a thread, for each process; further ones wait in the queue of the socket.
+worker_connections = 1000
 # Seconds. A worker that does not even tick for this long is stuck; a request may take longer.
 timeout = 60
 # Seconds for requests in flight at a stop; the supervisor waits a little longer.
@@ -22,6 +26,14 @@ worker_tmp_dir = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108
 control_socket_disable = True
 # The supervisor says what starts and stops; gunicorn says what goes wrong.
 loglevel = "warning"
+
+
+def post_worker_init(worker: Any) -> None:
+    """Let each worker look after the spool: the one that comes first drains it."""
+    del worker
+    from connectors.spool_keeper import start  # here: Django's apps are loaded by now
+
+    start()
 
 
 def child_exit(server: Any, worker: Any) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ops_ui import environment
-from ops_ui.database_url import database
+from ops_ui.database_url import bounded, database
 
 BASE_DIR = environment.CHECKOUT
 _env: dict[str, Any] = environment.read()
@@ -24,6 +24,7 @@ SECRET_KEY: str = _env["SECRET_KEY"]
 DEBUG: bool = _env["DEBUG"]
 ALLOWED_HOSTS: list[str] = _env["ALLOWED_HOSTS"]
 DATABASES = {"default": database(_env["DATABASE_URL"])}
+DATABASES["ingress"] = bounded(DATABASES["default"])
 
 HEADRACE_ENCRYPTION_KEYS: list[str] = _env["ENCRYPTION_KEYS"]
 HEADRACE_PUBLIC_URL: str = _env["PUBLIC_URL"]
@@ -34,9 +35,13 @@ HEADRACE_LEASE_SECONDS: int = _env["LEASE_SECONDS"]
 HEADRACE_WORKER_BATCH: int = _env["WORKER_BATCH"]
 HEADRACE_ROUTER_BATCH: int = _env["ROUTER_BATCH"]
 HEADRACE_FORWARD_ALLOWED_NETWORKS: list[str] = _env["FORWARD_ALLOWED_NETWORKS"]
+HEADRACE_TRUSTED_PROXIES: list[str] = _env["TRUSTED_PROXIES"]
 HEADRACE_CONFIG_LOCKED: bool = _env["CONFIG_LOCKED"]
 HEADRACE_RETENTION_DAYS: int = _env["RETENTION_DAYS"]
 HEADRACE_DEAD_RETENTION_DAYS: int = _env["DEAD_RETENTION_DAYS"]
+HEADRACE_SPOOL_BYTES: int = _env["SPOOL_BYTES"]
+HEADRACE_SPOOL_DIR: Path = STATE_DIR / "spool"
+HEADRACE_WEB_PROCESSES: int = environment.WEB_PROCESSES
 HEADRACE_WAKE_DIR: Path = environment.socket_folder(STATE_DIR) / "wake"
 
 INSTALLED_APPS = [

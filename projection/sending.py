@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connection, connections
 
 from projection.multi_row import multi_row_texts
 from projection.statements import catalogue
@@ -19,21 +19,23 @@ LONGEST_INSERT_BYTES: Final = 8 * 1024 * 1024
 class Sender:
     """Sends the named statements of one `sql/` folder.
 
-    Text parts (`{scopes}`) and named values (`%(ids)s`) both come by keyword; positional values as a list.
+    Text parts (`{scopes}`) and named values (`%(ids)s`) both come by keyword; positional values as a list. `using` is the alias of the
+    connection.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, using: str = DEFAULT_DB_ALIAS) -> None:
         self._folder = folder
+        self._using = using
 
     def fetch(self, name: str, values: Sequence[Any] | None = None, /, **parameters: Any) -> list[Any]:
         """Rows of a statement."""
-        with connection.cursor() as cursor:
+        with connections[self._using].cursor() as cursor:
             cursor.execute(self._text(name, parameters), values if values is not None else parameters)
             return list(cursor.fetchall())
 
     def execute(self, name: str, values: Sequence[Any] | None = None, /, **parameters: Any) -> int:
         """Number of rows that a statement changed."""
-        with connection.cursor() as cursor:
+        with connections[self._using].cursor() as cursor:
             cursor.execute(self._text(name, parameters), values if values is not None else parameters)
             return int(cursor.rowcount)
 
@@ -42,8 +44,9 @@ class Sender:
         if not rows:
             return 0
         longest = min(LONGEST_INSERT_BYTES, max_allowed_packet() // 2)
-        with connection.cursor() as cursor:
-            for text in multi_row_texts(self._text(name, {}), rows, connection.connection.literal, longest):
+        own = connections[self._using]
+        with own.cursor() as cursor:
+            for text in multi_row_texts(self._text(name, {}), rows, own.connection.literal, longest):
                 cursor.execute(text)
         return len(rows)
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from django.db import connection
+from django.conf import settings
+from django.db import connection, connections
 from django.test.utils import setup_databases, teardown_databases
 
 from connectors.ingress_audit import audit_everything
@@ -29,10 +30,17 @@ def empty_tables() -> None:
 
 def forget_what_was_read() -> None:
     """The caches of this process hold rows of the test before."""
-    from connectors import connections, endpoints_cache, installed_packs  # here: Django's apps are loaded by now
+    from connectors import connections as http_connections
+    from connectors import endpoints_cache, installed_packs  # here: Django's apps are loaded by now
 
-    for cache in (connections.of, endpoints_cache.find, installed_packs.of):
+    for cache in (http_connections.of, endpoints_cache.find, installed_packs.of):
         cache.forget()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_spool(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """No test writes into the spool of an installation of this checkout."""
+    settings.HEADRACE_SPOOL_DIR = tmp_path_factory.mktemp("spool")
 
 
 @pytest.fixture(scope="session")
@@ -72,4 +80,4 @@ def database(django_db_setup: None, django_db_blocker: pytest.FixtureRequest) ->
                 connection.close()
             empty_tables()
             forget_what_was_read()
-            connection.close()
+            connections.close_all()

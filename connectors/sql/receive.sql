@@ -9,15 +9,26 @@ FROM `_System_ConnectorEndpoint` e
 JOIN `_System_ConnectorPack` p ON p.Id = e.PackId
 WHERE e.Namespace = %(namespace)s AND e.Slug = %(slug)s
 
+-- name: read_open_endpoints
+-- Enabled endpoints of installed packs, with the columns of `find_endpoint`, a bounded number. No lock. Reads both tables (a few rows).
+SELECT e.Id, e.Namespace, e.Slug, e.PublicUrl, e.Secrets, e.UnverifiedPolicy, NULL, e.Limits, e.State, e.DiscardWhenDisabled,
+       p.Id, p.Name, p.Incarnation, p.State, p.DiscardWhenDisabled, p.Settings
+FROM `_System_ConnectorEndpoint` e
+JOIN `_System_ConnectorPack` p ON p.Id = e.PackId
+WHERE e.State = 'enabled' AND p.State = 'installed'
+ORDER BY e.Id LIMIT %(most)s
+
 -- name: insert_receipt
 -- The one write of a delivery. Locks nothing but its own row and unique key; waits only for the same delivery arriving at the same time.
 -- Error 1062: this endpoint knows the delivery id (with this body as a conflict, where ConflictHash is not empty).
+-- ReceivedAt: now, or (a delivery that was spooled) when it arrived.
 INSERT INTO `_System_ConnectorReceipt`
   (Namespace, PackId, PackIncarnation, EndpointId, IdempotencyKey, IdempotencyHash, ConflictHash, Body, BodySha256, Headers, Method, Url,
    ReceivedAt, State, Attempts)
 VALUES
   (%(namespace)s, %(pack_id)s, %(pack_incarnation)s, %(endpoint_id)s, %(idempotency_key)s, %(idempotency_hash)s, %(conflict_hash)s,
-   %(body)s, %(body_sha256)s, %(headers)s, %(method)s, %(url)s, UTC_TIMESTAMP(6), %(state)s, 0)
+   %(body)s, %(body_sha256)s, %(headers)s, %(method)s, %(url)s, COALESCE(%(received_at)s, UTC_TIMESTAMP(6)),
+   %(state)s, 0)
 
 -- name: read_first_receipt
 -- Id and body hash of the receipt that stands for a delivery id. No lock. 0 rows: it was pruned a moment ago; insert again.

@@ -109,7 +109,9 @@ def test_secrets_that_no_key_opens_are_503() -> None:
     assert (ingress.post(BODY).status_code, answer(ingress.post(BODY))["code"]) == (503, "endpoint_unavailable")
 
 
-@pytest.mark.parametrize("where", ["connectors.endpoints_cache._sql.fetch", "connectors.managers.ReceiptManager.insert_receipt"])
+@pytest.mark.parametrize(
+    "where", ["connectors.endpoints_cache._bounded.fetch", "connectors.managers.ReceiptManager.insert_receipt"]
+)
 def test_a_database_failure_is_503_with_retry_after(where: str) -> None:
     ingress = open_endpoint()
     with mock.patch(where, side_effect=OperationalError(2006, "Server has gone away")):

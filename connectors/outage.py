@@ -1,0 +1,66 @@
+"""What this process knows about the database: after it kept a request waiting in vain, the next ones do not wait for it as well.
+
+Only failures that took long count. One that comes at once (a refused connection) costs nobody anything and is simply tried again.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from django.db import Error, OperationalError
+
+INGRESS: Final = "ingress"
+"""Alias of the connection that gives up before a provider does (`ops_ui.database_url.bounded`)."""
+SLOW_SECONDS: Final = 1.0
+HOLD_SECONDS: Final = 3.0
+"""How long nobody asks after a failure that took long; then one request at a time tries again."""
+
+
+class DatabaseAway(OperationalError):
+    """The database did not answer in time a moment ago; it is asked again in a few seconds."""
+
+
+class Outage:
+    """Shared by the threads of a process."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._held_until: float | None = None
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """Around one exchange with the database. Raises DatabaseAway at once while nobody should ask."""
+        started = self._clock()
+        with self._lock:
+            if self._held_until is not None:
+                if started < self._held_until:
+                    raise DatabaseAway("the database did not answer in time a moment ago")
+                self._held_until = started + HOLD_SECONDS  # ours is the try; the others go on without
+        try:
+            yield
+        except Error:
+            with self._lock:
+                if self._held_until is not None or self._clock() - started >= SLOW_SECONDS:
+                    self._held_until = self._clock() + HOLD_SECONDS
+            raise
+        with self._lock:
+            self._held_until = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether the database would not be asked now."""
+        with self._lock:
+            return self._held_until is not None and self._clock() < self._held_until
+
+    def forget(self) -> None:
+        """As in a new process (tests)."""
+        with self._lock:
+            self._held_until = None
+
+
+outage: Final = Outage()

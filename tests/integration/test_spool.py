@@ -1,0 +1,365 @@
+"""The spool: what is answered 202 while the database is away becomes exactly one receipt, in order, whatever happens in between."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+from django.db import DataError, OperationalError
+from django.http import HttpResponse
+
+from connectors import last_known, metrics, secrets, spool_drain, spool_files, spooling
+from connectors.models import Endpoint, Receipt
+from connectors.outage import outage
+from connectors.spool_drain import Drain
+from connectors.spool_keeper import Keeper
+from connectors.spool_writer import SpoolWriter
+from projection import clock
+from tests import factories, signing
+from tests.commands import run
+from tests.ingress import Ingress, answer, open_endpoint
+
+pytestmark = pytest.mark.usefixtures("database", "spool")
+
+GONE = OperationalError(2006, "Server has gone away")
+Settings = Any  # pytest-django's fixture
+
+
+@pytest.fixture
+def spool(tmp_path: Path, settings: Settings) -> Iterator[Path]:
+    settings.HEADRACE_SPOOL_DIR = tmp_path / "spool"
+    outage.forget()
+    spooling.forget()
+    yield tmp_path / "spool"
+    spooling.forget()
+    outage.forget()
+
+
+@pytest.fixture
+def github() -> Ingress:
+    return open_endpoint("github")
+
+
+def send(ingress: Ingress, delivery: str | None, body: bytes = b'{"n":1}') -> HttpResponse:
+    return ingress.post(body, signing.github(body, ingress.secret, delivery=delivery))
+
+
+def away() -> Any:
+    """The database takes nothing; what is known of the endpoints is fresh."""
+    return mock.patch.object(type(Receipt.objects), "insert_receipt", side_effect=GONE)
+
+
+def spooled(ingress: Ingress, *deliveries: tuple[str | None, bytes]) -> None:
+    with away():
+        for delivery, body in deliveries:
+            spooling.database_failed()
+            assert answer(send(ingress, delivery, body)) == {"receipt": None, "duplicate": False, "spooled": True}
+
+
+def bodies() -> list[bytes]:
+    return [bytes(body) for body in Receipt.objects.order_by("received_at", "id").values_list("body", flat=True)]
+
+
+# ---- what is spooled
+
+
+def test_a_delivery_of_a_provider_that_never_retries_is_kept_and_becomes_its_receipt(github: Ingress) -> None:
+    before = clock.now()
+    with away():
+        response = send(github, "d-1", b'{ "n" : 1.10 }\n')
+    after = clock.now()
+    assert response.status_code == 202
+    assert Receipt.objects.count() == 0
+    assert Drain().run() == {"accepted": 1}
+    row = Receipt.objects.get()
+    assert bytes(row.body) == b'{ "n" : 1.10 }\n'
+    assert (row.idempotency_key, row.state, row.method, row.url) == ("d-1", "pending", "POST", github.url)
+    assert (row.endpoint_id, row.pack_id, row.pack_incarnation) == (github.endpoint.id, github.pack.id, github.pack.incarnation)
+    assert json.loads(row.headers)["x-github-delivery"] == "d-1"
+    slack = timedelta(milliseconds=200)  # two looks at two clocks
+    assert before - slack <= row.received_at <= after + slack
+    assert spool_files.is_empty()
+    assert Drain().run() == {}
+
+
+@pytest.mark.parametrize(
+    ("pack", "limits", "bound", "code"),
+    [
+        ("generic", {}, 2**20, "database_unavailable"),
+        ("generic", {"spool": True}, 2**20, ""),
+        ("github", {}, 2**20, ""),
+        ("github", {"spool": False}, 2**20, "database_unavailable"),
+        ("github", {}, 0, "database_unavailable"),
+        ("github", {}, 10, "spool_full"),
+    ],
+)
+def test_an_endpoint_spools_as_set_else_where_its_provider_never_retries(
+    pack: str, limits: dict[str, Any], bound: int, code: str, settings: Settings
+) -> None:
+    settings.HEADRACE_SPOOL_BYTES = bound
+    ingress = open_endpoint(pack, limits=limits)
+    with away():
+        response = ingress.post(b"{}") if pack == "generic" else send(ingress, "d-1")
+    assert (response.status_code, answer(response).get("code", "")) == (503 if code else 202, code)
+    assert ("Retry-After" in response.headers) is bool(code)
+    assert spool_files.is_empty() is bool(code)
+
+
+def test_what_does_not_verify_is_refused_as_ever(github: Ingress) -> None:
+    with away():
+        assert github.post(b"{}", {"X-Hub-Signature-256": "sha256=00"}).status_code == 401
+    assert spool_files.is_empty()
+
+
+# ---- exactly once
+
+
+def test_copies_of_a_delivery_are_one_receipt_and_other_bodies_conflicts(github: Ingress) -> None:
+    first = answer(send(github, "known"))["receipt"]
+    spooled(github, ("known", b'{"n":1}'), ("new", b'{"n":2}'), ("new", b'{"n":2}'), ("new", b'{"n":3}'), ("known", b'{"n":4}'))
+    assert Drain().run() == {"accepted": 1, "duplicate": 2, "conflict": 2}
+    states = sorted(Receipt.objects.values_list("idempotency_key", "state"))
+    assert states == [("known", "conflict"), ("known", "pending"), ("new", "conflict"), ("new", "pending")]
+    assert str(Receipt.objects.get(idempotency_key="known", state="pending").id) == first
+
+
+def test_deliveries_without_an_id_are_a_receipt_each_however_often_they_are_drained(github: Ingress, spool: Path) -> None:
+    spooled(github, (None, b"{}"), (None, b"{}"))
+    shutil.copytree(spool, spool.with_name("copy"))
+    assert Drain().run() == {"accepted": 2}
+    shutil.copytree(spool.with_name("copy"), spool, dirs_exist_ok=True)  # killed before the file was removed
+    assert Drain().run() == {"duplicate": 2}
+    assert list(Receipt.objects.values_list("idempotency_key", flat=True)) == [None, None]
+    assert spool_files.is_empty()
+
+
+def test_an_insert_whose_answer_was_lost_is_not_repeated_by_the_spool(github: Ingress) -> None:
+    """The server finished it after we had given up: the record carries the identity of that insert."""
+    real = type(Receipt.objects).insert_receipt
+
+    def lost(manager: Any, draft: Any) -> int:
+        real(manager, draft)
+        raise OperationalError(2013, "Lost connection during query")
+
+    with mock.patch.object(type(Receipt.objects), "insert_receipt", lost):
+        assert answer(send(github, None)) == {"receipt": None, "duplicate": False, "spooled": True}
+    assert Drain().run() == {"duplicate": 1}
+    assert Receipt.objects.count() == 1
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL: nothing catches it."""
+
+
+@pytest.mark.parametrize("point", ["after the second insert", "before the commit", "after the commit", "before the removal"])
+def test_a_kill_at_any_point_of_the_drain_repeats_and_loses_nothing(
+    github: Ingress, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    spooled(github, *[(f"d-{number}" if number % 2 else None, b'{"n":%d}' % number) for number in range(6)])
+    monkeypatch.setattr(spool_drain, "BATCH", 4)
+    real = spool_drain.store_draft
+    inserted: list[Any] = []
+
+    def store(*arguments: Any) -> Any:
+        inserted.append(real(*arguments))
+        if len(inserted) == (2 if point == "after the second insert" else 4):
+            raise Killed
+        return inserted[-1]
+
+    def kill(*_: object) -> None:
+        raise Killed
+
+    where: dict[str, tuple[object, str, Callable[..., object]]] = {
+        "after the second insert": (spool_drain, "store_draft", store),
+        "before the commit": (spool_drain, "store_draft", store),
+        "after the commit": (spool_drain, "_tell", kill),
+        "before the removal": (spool_files.Journal, "remove_at", kill),
+    }
+    with monkeypatch.context() as broken:
+        broken.setattr(*where[point])
+        with pytest.raises(Killed):
+            Drain().run()
+    assert not spool_files.is_empty()
+    Drain().run()
+    assert bodies() == [b'{"n":%d}' % number for number in range(6)]
+    assert spool_files.is_empty()
+
+
+# ---- in order
+
+
+def test_the_files_of_two_processes_are_merged_by_arrival_and_dated_by_the_databases_clock(github: Ingress) -> None:
+    start = datetime.now(UTC) - timedelta(seconds=4)
+    writers = [SpoolWriter(), SpoolWriter()]
+    draft = _draft(github)
+    for number in range(20):
+        arrived = int((start + timedelta(seconds=number / 10)).timestamp() * 1_000_000)
+        writers[number * 7 % 3 % 2].append(spooling.SpooledDelivery(arrived, "main", "github", draft(number)).payload())
+    ahead = timedelta(minutes=10)
+    with mock.patch.object(spool_drain, "_database_now", side_effect=lambda: datetime.now(UTC) + ahead):
+        assert Drain().run() == {"accepted": 20}
+    found = Receipt.objects.order_by("id").values_list("body", "received_at")
+    assert [bytes(body) for body, _ in found] == [b'{"n":%d}' % number for number in range(20)]
+    assert [round((at - start - ahead).total_seconds(), 1) for _, at in found] == [number / 10 for number in range(20)]
+
+
+def _draft(ingress: Ingress) -> Callable[[int], Any]:
+    from connectors.delivery import Headers, IngressRequest
+    from connectors.receive import draft_of
+    from connectors.spooled import identified
+    from tests.ingress import facts
+
+    known = facts(ingress)
+    return lambda number: identified(draft_of(known, IngressRequest("POST", ingress.url, Headers(), b'{"n":%d}' % number)))
+
+
+def test_what_comes_after_an_outage_goes_behind_what_waits_for_a_short_time(
+    github: Ingress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spooled(github, ("first", b'{"n":1}'))
+    assert answer(send(github, "second", b'{"n":2}'))["receipt"] is None
+    Drain().run()
+    assert bodies() == [b'{"n":1}', b'{"n":2}']
+    assert answer(send(github, "third", b'{"n":3}'))["receipt"] is not None
+
+    spooled(github, ("fourth", b'{"n":4}'))
+    monkeypatch.setattr(spooling, "BEHIND_SECONDS", 0.0)
+    assert answer(send(github, "fifth", b'{"n":5}'))["receipt"] is not None
+
+
+def test_an_endpoint_that_does_not_spool_waits_for_nobody(github: Ingress) -> None:
+    spooled(github, ("first", b"{}"))
+    assert open_endpoint(slug="other").post(b"{}").status_code == 202
+    assert Receipt.objects.count() == 1
+
+
+# ---- damage
+
+
+def test_a_torn_tail_and_damage_in_the_middle_are_set_aside_and_the_others_drained(github: Ingress) -> None:
+    spooled(github, *[(f"d-{number}", b'{"n":%d}' % number) for number in range(5)])
+    spooling.forget()
+    (one,) = spool_files.journals()
+    data = bytearray(one.path.read_bytes())
+    third = data.index(b'{"n":2}')
+    data[third + 5] ^= 1
+    one.path.write_bytes(data[:-3])
+    before = metrics.DRAINED.labels("damaged")._value.get()
+    assert Drain().run() == {"accepted": 3}
+    assert bodies() == [b'{"n":0}', b'{"n":1}', b'{"n":3}']
+    damaged, torn = spool_files.aside_files()
+    assert (damaged.suffix, torn.suffix) == (".damaged", ".torn")
+    assert b'{"n":' in damaged.read_bytes()
+    assert torn.read_bytes().endswith(b'{"n"')
+    assert metrics.DRAINED.labels("damaged")._value.get() == before + 1
+    assert spool_files.is_empty()
+    assert spool_files.usage().aside_files == 2
+
+
+def test_a_record_that_the_database_refuses_holds_up_no_other_and_can_be_tried_again(github: Ingress) -> None:
+    spooled(github, *[(f"d-{number}", b'{"n":%d}' % number) for number in range(4)])
+    real = type(Receipt.objects).insert_receipt
+
+    def refuse(manager: Any, draft: Any) -> Any:
+        if draft.idempotency_key == "d-1":
+            raise DataError(1406, "Data too long")
+        return real(manager, draft)
+
+    drain = Drain()
+    with mock.patch.object(type(Receipt.objects), "insert_receipt", refuse):
+        for _ in range(spool_drain.TRIES - 1):
+            with pytest.raises(DataError):
+                drain.run()
+        assert drain.run() == {"refused": 1, "accepted": 2}
+    assert bodies() == [b'{"n":0}', b'{"n":2}', b'{"n":3}']
+    code, listed = run("spool", "list")
+    assert (code, [name.rsplit(".")[-1] for name in listed["aside"]]) == (1, ["refused"])
+    assert run("spool", "retry") == (0, {"retried": listed["aside"]})
+    assert run("spool", "drain") == (0, {"drained": {"accepted": 1}, "refused": []})
+    assert len(bodies()) == 4
+    assert run("spool", "list")[1]["aside"] == []
+
+
+def test_while_the_database_is_away_nothing_leaves_the_spool(github: Ingress) -> None:
+    spooled(github, ("d-1", b"{}"))
+    drain = Drain()
+    with away(), mock.patch.object(spool_drain, "_database_now", side_effect=[clock.now(), GONE]), pytest.raises(OperationalError):
+        drain.run()
+    assert not spool_files.is_empty()
+    with mock.patch.object(spool_drain, "_database_now", side_effect=GONE):
+        code, answered = run("spool", "drain")
+    assert (code, answered["refused"][0]["code"]) == (1, "database_unavailable")
+    assert drain.run() == {"accepted": 1}
+
+
+def test_one_process_drains_at_a_time(github: Ingress) -> None:
+    spooled(github, ("d-1", b"{}"))
+    with spool_drain.alone() as ours:
+        assert ours
+        with spool_drain.alone() as also:
+            assert not also
+        code, answered = run("spool", "drain")
+        assert (code, answered["refused"][0]["code"]) == (1, "in_use")
+    assert run("spool", "drain")[1]["drained"] == {"accepted": 1}
+
+
+# ---- last known endpoints
+
+
+def unreachable() -> Any:
+    """The database does not even answer what the endpoints are."""
+    return mock.patch("connectors.endpoints_cache._bounded.fetch", side_effect=GONE)
+
+
+def test_a_web_process_that_was_just_started_knows_the_endpoints_of_before(github: Ingress, spool: Path) -> None:
+    open_endpoint(slug="other")
+    Keeper().look()
+    text = (spool / last_known.FILE).read_text()
+    assert github.secret not in text
+    assert (spool / last_known.FILE).stat().st_mode & 0o777 == 0o600
+    with unreachable(), away():
+        assert answer(send(github, "d-1"))["spooled"] is True
+        assert github.post(b"{}", {"X-Hub-Signature-256": "sha256=00"}).status_code == 401
+        assert github.post(b"{}", path="/ingress/default/other").status_code == 503
+        assert github.post(b"{}", path="/ingress/default/unheard-of").status_code == 503
+    assert Drain().run() == {"accepted": 1}
+
+
+def test_facts_older_than_a_day_and_a_broken_file_are_no_facts(github: Ingress, spool: Path) -> None:
+    Keeper().look()
+    known = json.loads((spool / last_known.FILE).read_text())
+    for text in (json.dumps(known | {"at": known["at"] - last_known.LONGEST_SECONDS}), "{", "[]", '{"at":1,"rows":[[]]}'):
+        (spool / last_known.FILE).write_text(text)
+        with unreachable(), away():
+            assert send(github, "d-1").status_code == 503
+    assert spool_files.is_empty()
+
+
+def test_a_secret_that_ended_meanwhile_verifies_nothing(github: Ingress) -> None:
+    soon = (datetime.now(UTC) + timedelta(seconds=0.2)).isoformat()
+    sealed = secrets.encrypt([{"secret": github.secret, "expires_at": soon}, {"secret": "x" * 20, "expires_at": None}])
+    Endpoint.objects.filter(id=github.endpoint.id).update(secrets=sealed)
+    Keeper().look()
+    with unreachable(), away():
+        assert send(github, "d-1").status_code == 202
+        with mock.patch("connectors.endpoints_cache.datetime") as later:
+            later.now.return_value = datetime.now(UTC) + timedelta(seconds=1)
+            assert send(github, "d-2").status_code == 401
+
+
+def test_this_process_own_facts_count_where_they_are_newer(github: Ingress) -> None:
+    """The endpoint was made after the file was written; deliveries came through this process."""
+    known = last_known.find(("default", "main"))
+    assert known is not None
+    with unreachable(), mock.patch("connectors.timed_cache.KEPT_SECONDS", 0.0):
+        found = last_known.last_known(("default", "main"))
+    assert found is not None
+    assert (found.id, found.secrets) == (github.endpoint.id, (github.secret,))
+    factories.endpoint(github.pack, "young")
+    assert last_known.last_known(("default", "young")) is None
