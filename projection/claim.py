@@ -15,7 +15,7 @@ from typing import Final
 
 from django.db import IntegrityError
 
-from projection import activation, flows
+from projection import activation, flows, queue_classes
 from projection.facts import RouteFacts, companion_of
 from projection.logs import log_event
 from projection.models import Event, WorkItem
@@ -23,8 +23,8 @@ from projection.rows import EventRow, WorkRow
 from projection.states import State
 from projection.units import duplicate_key, is_server_conflict, run_unit
 
-QUEUE_WEIGHTS: Final = {"interactive": 4, "default": 2, "bulk": 1}
-"""Shares of a batch by queue class; an unknown class counts as `default`. What one class leaves unused the others get."""
+_known_classes: Final = set(queue_classes.WEIGHTS)
+"""Of this process: every class that it met. There are as many as routes name."""
 ROUNDS: Final = 3
 """Pre-selections after lost lanes, before the rest is taken one by one."""
 
@@ -70,7 +70,8 @@ class _Candidate:
 def claim(limit: int, *, owner: str, lease_seconds: int) -> ClaimedBatch:
     """Take at most `limit` due items whose flows this process has. Three or four statements; one when nothing is due."""
     token = str(uuid.uuid4())
-    due = WorkItem.objects.read_due_classes()
+    due = WorkItem.objects.read_due_classes(sorted(_known_classes))
+    _known_classes.update(queue_class for _, queue_class, _, _ in due)
     ready = [(State(state), queue_class) for state, queue_class, run_after, now in due if run_after <= now]
     if not ready:
         ahead = [(run_after - now).total_seconds() for _, _, run_after, now in due]
@@ -135,11 +136,11 @@ def _preselect(ready: Sequence[tuple[State, str]], limit: int, lost: set[str]) -
     activated = activation.is_activated()
     found: dict[int, _Candidate] = {}
     lanes: set[str] = set()
-    total = sum(QUEUE_WEIGHTS.get(queue_class, QUEUE_WEIGHTS["default"]) for _, queue_class in ready)
+    total = sum(queue_classes.weight(queue_class) for _, queue_class in ready)
     for share_only in (True, False) if len(ready) > 1 else (False,):
         for state, queue_class in ready:
-            weight = QUEUE_WEIGHTS.get(queue_class, QUEUE_WEIGHTS["default"])
-            room = min(limit - len(found), -(-limit * weight // total) if share_only else limit)
+            share = -(-limit * queue_classes.weight(queue_class) // total)
+            room = min(limit - len(found), share if share_only else limit)
             if room <= 0:
                 continue
             # Of what was found already, the lanes are left out by the statement; what has no lane comes again.
@@ -148,7 +149,8 @@ def _preselect(ready: Sequence[tuple[State, str]], limit: int, lost: set[str]) -
                 state, queue_class, names, activated=activated, lost_lanes=lost | lanes, limit=room + again
             ):
                 candidate = _Candidate(row[0], row[1], row[2], row[3] == "event", state, queue_class)
-                if len(found) < limit and (candidate.lane_key is None or candidate.lane_key not in lanes):
+                is_retained = row[3] is not None  # else `audit` names it; nobody can run it
+                if is_retained and len(found) < limit and (candidate.lane_key is None or candidate.lane_key not in lanes):
                     found.setdefault(candidate.id, candidate)
                     lanes |= {candidate.lane_key} if candidate.lane_key else set()
         if len(found) >= limit:

@@ -14,6 +14,7 @@ from django.db import models
 
 from projection.clock import from_db
 from projection.order import Place
+from projection.queue_classes import earliest_of_each
 from projection.rows import EVENT_COLUMNS, FACT_COLUMNS, WORK_COLUMNS, EventRow, KnownEvent, LaneRow, WorkRow, prefixed
 from projection.sending import by_id, execute, fetch, insert_rows
 from projection.states import State
@@ -132,9 +133,10 @@ class WorkItemManager(models.Manager["WorkItem"]):
 
     # claim
 
-    def read_due_classes(self) -> list[tuple[str, str, datetime, datetime]]:
-        """(state, queue class, earliest RunAfter, database time), naive."""
-        return fetch("read_due_classes")
+    def read_due_classes(self, known: Sequence[str]) -> list[tuple[str, str, datetime, datetime]]:
+        """(state, queue class, earliest RunAfter, database time), naive; of classes that are not `known` the first between any two."""
+        branches, values = earliest_of_each(known)
+        return fetch("read_due_classes", values, branches=branches)
 
     def preselect_work_items(
         self,
@@ -145,8 +147,8 @@ class WorkItemManager(models.Manager["WorkItem"]):
         activated: bool,
         lost_lanes: Iterable[str] = (),
         limit: int,
-    ) -> list[tuple[int, int, str | None, str]]:
-        """(id, event id, lane key, executor owner)."""
+    ) -> list[tuple[int, int, str | None, str | None]]:
+        """(id, event id, lane key, executor owner or None where the event is not retained)."""
         return fetch(
             "preselect_work_items",
             state=state,

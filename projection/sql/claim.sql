@@ -3,28 +3,34 @@
 -- other lanes.
 
 -- name: read_due_classes
--- Earliest RunAfter of each (state, queue class) with claimable states; loose scan of ix_work_claim. No row: nothing waits.
-SELECT State, QueueClass, MIN(RunAfter), UTC_TIMESTAMP(6) FROM `_System_ConnectorWorkItem`
-WHERE State IN ('pending', 'retry') GROUP BY State, QueueClass
+-- Earliest RunAfter of each (state, queue class) that can be claimed. {branches} asks for each class that is known, and for the first
+-- of the classes between them, so that a new one is noticed: one step into ix_work_claim each, whatever waits there and whatever the
+-- optimizer believes of it (GROUP BY reads the whole backlog where statistics are old). No row: nothing waits.
+{branches}
 
 -- name: preselect_work_items
 -- Candidates of one state and class, oldest first: due, not paused, lane neither held nor holding, first due item of its lane, flow
--- known here. Plain read; the swap decides. Index: ix_work_claim. Who owns the event is asked for the first claim alone.
-SELECT c.Id, c.EventId, c.LaneKey, CASE WHEN c.ClaimedAt IS NULL THEN e.ExecutorOwner ELSE 'work_item' END
-FROM `_System_ConnectorWorkItem` c JOIN `_System_ConnectorEvent` e ON e.Id = c.EventId
+-- known here. Plain read; the swap decides. Who owns the event (NULL: it is not retained) is asked for the first claim alone.
+-- Its indexes are forced, and what is asked of each row is a look-up by a unique key that no optimizer can turn into a join: with
+-- statistics from before a backlog came, MariaDB and MySQL read and sorted all of it, MySQL once for each of its rows.
+SELECT c.Id, c.EventId, c.LaneKey,
+  CASE WHEN c.ClaimedAt IS NULL THEN (SELECT e.ExecutorOwner FROM `_System_ConnectorEvent` e WHERE e.Id = c.EventId)
+       ELSE 'work_item' END
+FROM `_System_ConnectorWorkItem` c FORCE INDEX (ix_work_claim)
 WHERE c.State = %(state)s AND c.QueueClass = %(queue_class)s AND c.RunAfter <= UTC_TIMESTAMP(6)
   AND (c.CompanionPack, c.CompanionFlow) IN %(flows)s
   AND (c.ProjectionKey IS NULL OR (c.ProjectionActiveKey IS NOT NULL AND %(activated)s = 1))
+  AND (SELECT n.PausedAt FROM `_System_ConnectorNamespace` n WHERE n.Name = c.Namespace) IS NULL
+  AND (SELECT p.PausedAt FROM `_System_ConnectorPack` p WHERE p.Id = c.PackId) IS NULL
+  AND (SELECT r.PausedAt FROM `_System_ConnectorRoute` r WHERE r.Id = c.RouteId) IS NULL
   AND (c.LaneKey IS NULL OR (
     c.LaneKey NOT IN %(lost_lanes)s
-    AND NOT EXISTS (SELECT 1 FROM `_System_ConnectorLaneHold` x WHERE x.LaneKey = c.LaneKey)
-    AND NOT EXISTS (SELECT 1 FROM `_System_ConnectorWorkItem` h WHERE h.LaneHolderKey = c.LaneKey AND h.Id <> c.Id)
-    AND NOT EXISTS (SELECT 1 FROM `_System_ConnectorWorkItem` f
-                    WHERE f.LaneKey = c.LaneKey AND f.State = 'pending' AND f.RunAfter <= UTC_TIMESTAMP(6) AND c.State = 'pending'
-                      AND (f.LanePosition < c.LanePosition OR (f.LanePosition = c.LanePosition AND f.Id < c.Id)))))
-  AND NOT EXISTS (SELECT 1 FROM `_System_ConnectorNamespace` n WHERE n.Name = c.Namespace AND n.PausedAt IS NOT NULL)
-  AND NOT EXISTS (SELECT 1 FROM `_System_ConnectorPack` p WHERE p.Id = c.PackId AND p.PausedAt IS NOT NULL)
-  AND NOT EXISTS (SELECT 1 FROM `_System_ConnectorRoute` r WHERE r.Id = c.RouteId AND r.PausedAt IS NOT NULL)
+    AND (SELECT x.Id FROM `_System_ConnectorLaneHold` x WHERE x.LaneKey = c.LaneKey) IS NULL
+    AND COALESCE((SELECT h.Id FROM `_System_ConnectorWorkItem` h WHERE h.LaneHolderKey = c.LaneKey), c.Id) = c.Id
+    AND (c.State = 'retry' OR c.Id = (
+      SELECT f.Id FROM `_System_ConnectorWorkItem` f FORCE INDEX (ix_work_lane)
+      WHERE f.LaneKey = c.LaneKey AND f.State = 'pending' AND f.RunAfter <= UTC_TIMESTAMP(6)
+      ORDER BY f.LaneKey, f.State, f.LanePosition, f.Id LIMIT 1))))
 ORDER BY c.RunAfter, c.Id LIMIT %(limit)s
 
 -- name: claim_work_items

@@ -43,5 +43,6 @@ SET State = 'cancelled', TerminalAt = UTC_TIMESTAMP(6), ProjectionActiveKey = NU
 WHERE Id IN %(ids)s AND State IN ('pending', 'blocked', 'retry')
 
 -- name: read_expired_leases
--- Items whose lease ran out, oldest first; no lock. Index: ix_work_claim by state.
-SELECT Id FROM `_System_ConnectorWorkItem` WHERE State = 'processing' AND LeaseExpiresAt <= UTC_TIMESTAMP(6) ORDER BY Id LIMIT %(limit)s
+-- Items whose lease ran out, oldest first; no lock. Reads what is executed now, by a forced ix_work_claim: never a backlog.
+SELECT Id FROM `_System_ConnectorWorkItem` FORCE INDEX (ix_work_claim)
+WHERE State = 'processing' AND LeaseExpiresAt <= UTC_TIMESTAMP(6) ORDER BY Id LIMIT %(limit)s
