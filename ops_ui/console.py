@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Any
 
 from django.contrib.admin import AdminSite
 from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, path, register_converter
 
 from ops_ui.rooms import OVERVIEW, sections
@@ -74,6 +76,18 @@ class ConsoleSite(AdminSite):
         from ops_ui.views.overview import overview
 
         return overview(request)
+
+    def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """The admin's own page with the throttled form; 429 with Retry-After where it let no password be looked at."""
+        from ops_ui.logins import ConsoleLoginForm
+
+        self.login_form = ConsoleLoginForm
+        response = super().login(request, extra_context)
+        form = (response.context_data or {}).get("form") if isinstance(response, TemplateResponse) else None
+        if isinstance(form, ConsoleLoginForm) and form.wait_seconds is not None:
+            response.status_code = HTTPStatus.TOO_MANY_REQUESTS
+            response.headers["Retry-After"] = str(form.wait_seconds)
+        return response
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
         """The context of every admin page, with the rooms that this user may enter."""

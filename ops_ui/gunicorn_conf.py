@@ -6,7 +6,15 @@ from typing import Any
 
 from prometheus_client import multiprocess
 
+from ops_ui import environment
 from ops_ui.environment import WEB_PROCESSES
+
+_settings = environment.read()
+
+# Where to listen when nobody hands over a bound socket (the supervisor does by --bind, systemd by LISTEN_FDS).
+bind = str(_settings["BIND"])
+# Whose X-Forwarded-Proto says that the client came by https; the throttle of the login believes the same (`client_address.py`).
+forwarded_allow_ips = ",".join(_settings["TRUSTED_PROXIES"])
 
 # Threads because a request mostly waits for the database.
 workers = WEB_PROCESSES

@@ -15,6 +15,9 @@ import pytest
 
 from projection import stopping
 
+# Python 3.12 warns of a fork beside threads (pytest-xdist has one); the child here touches nothing that a thread may hold.
+pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+
 PATIENCE_SECONDS = 20.0
 FORK = multiprocessing.get_context("fork")
 

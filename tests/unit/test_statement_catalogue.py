@@ -16,7 +16,7 @@ from projection.managers import EventManager, WorkItemManager
 from projection.statements import catalogue
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = [ROOT / "projection" / "sql", ROOT / "connectors" / "sql"]
+FOLDERS = [ROOT / package / "sql" for package in ("projection", "connectors", "ops_ui")]
 PACKAGES = ("projection", "connectors", "ops_ui")
 NAMES = [(folder.parent.name, name) for folder in FOLDERS for name in catalogue(folder)]
 HEADER = re.compile(r"^-- name: (\w+)\n((?:-- .+\n)*)", re.MULTILINE)
