@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Final
 
@@ -14,6 +14,7 @@ from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from ops_ui import spool_status
 from projection.models import ProjectionProtocol
 
 PROBE_TIMEOUT_SECONDS: Final = 2
@@ -38,11 +39,13 @@ def healthz(_request: HttpRequest) -> JsonResponse:
 @never_cache
 @require_safe
 def readyz(_request: HttpRequest) -> JsonResponse:
-    """200 when database, migrations and protocol are right; else 503 with `code` and `reason`."""
+    """200 when database, migrations and protocol are right; else 503 with `code` and `reason`. `spool` where something is in it."""
     problem = readiness()
+    spool = spool_status.status()
+    more = {"spool": asdict(spool)} if spool.waiting_bytes or spool.aside_files else {}
     if problem is None:
-        return JsonResponse({"ready": True})
-    return JsonResponse({"ready": False, "code": problem.code, "reason": problem.reason}, status=503)
+        return JsonResponse({"ready": True, **more})
+    return JsonResponse({"ready": False, "code": problem.code, "reason": problem.reason, **more}, status=503)
 
 
 def readiness() -> NotReady | None:

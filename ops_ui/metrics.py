@@ -20,7 +20,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from connectors import ingress_path
-from ops_ui import counts, health
+from ops_ui import counts, health, spool_status
 from projection import clock
 
 ROOMS: Final = {ingress_path.PREFIX: "ingress", "/admin/": "console"}
@@ -65,6 +65,17 @@ class DatabaseCollector(Collector):
         up.add_metric([], 1)
         yield up
         yield from families
+
+
+class SpoolCollector(Collector):
+    """Gauges of this host's spool, read from its folder at each scrape, whether the database answers or not."""
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        spool = spool_status.status()
+        yield _single("headrace_spool_bytes", "Bytes that wait in this host's spool for the database", spool.waiting_bytes)
+        yield _single("headrace_spool_limit_bytes", "Most bytes that this host spools", spool.limit_bytes)
+        yield _single("headrace_spool_oldest_seconds", "Since when deliveries wait in this host's spool", spool.oldest_seconds)
+        yield _single("headrace_spool_aside_files", "Spooled bytes that were set aside for somebody to look at", spool.aside_files)
 
 
 def _families() -> Iterator[GaugeMetricFamily]:
@@ -117,4 +128,5 @@ def _process_registry() -> CollectorRegistry:
 def _database_registry() -> CollectorRegistry:
     registry = CollectorRegistry()
     registry.register(DatabaseCollector())
+    registry.register(SpoolCollector())
     return registry

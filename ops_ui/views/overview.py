@@ -12,7 +12,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.vary import vary_on_headers
 
-from ops_ui import counts, flow_reads, rooms
+from ops_ui import counts, flow_reads, rooms, spool_status
 from ops_ui.counts import CONSOLE_CAP, Count, Waiting
 from ops_ui.pages import page, show
 from projection import clock
@@ -149,4 +149,7 @@ def _alerts(receipts: dict[str, Count], work: dict[str, Count], alive: dict[str,
             ),
         ),
     ]
+    spool = spool_status.status().warning
+    if spool is not None:
+        found.append((True, Alert(spool, reverse("admin:receipts"))))
     return [alert for applies, alert in found if applies]

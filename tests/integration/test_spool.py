@@ -13,6 +13,7 @@ from unittest import mock
 import pytest
 from django.db import DataError, OperationalError
 from django.http import HttpResponse
+from django.test import Client
 
 from connectors import last_known, metrics, secrets, spool_drain, spool_files, spooling
 from connectors.models import Endpoint, Receipt
@@ -20,8 +21,9 @@ from connectors.outage import outage
 from connectors.spool_drain import Drain
 from connectors.spool_keeper import Keeper
 from connectors.spool_writer import SpoolWriter
-from projection import clock
-from tests import factories, signing
+from ops_ui import spool_status
+from projection import activation, clock
+from tests import console_world, factories, signing
 from tests.commands import run
 from tests.ingress import Ingress, answer, open_endpoint
 
@@ -363,3 +365,37 @@ def test_this_process_own_facts_count_where_they_are_newer(github: Ingress) -> N
     assert (found.id, found.secrets) == (github.endpoint.id, (github.secret,))
     factories.endpoint(github.pack, "young")
     assert last_known.last_known(("default", "young")) is None
+
+
+# ---- what is visible
+
+
+def test_metrics_probe_and_overview_tell_what_waits(github: Ingress, monkeypatch: pytest.MonkeyPatch) -> None:
+    activation.activate("test")
+    console = console_world.client("viewer")
+    assert Client().get("/readyz").json() == {"ready": True}
+    spooled(github, ("d-1", b"{}"))
+    waiting = Client().get("/readyz").json()["spool"]
+    assert waiting["waiting_bytes"] > len(b"{}")
+    assert waiting["limit_bytes"] == 256 * 1024**2
+    text = Client().get("/metrics").content.decode()
+    assert f"headrace_spool_bytes {float(waiting['waiting_bytes'])}" in text
+    assert "headrace_spool_aside_files 0.0" in text
+    assert "spool of this host" not in console.get("/admin/").content.decode(), "it is only just there"
+    monkeypatch.setattr(spool_status, "DRAINING_SECONDS", 0.0)
+    assert "Deliveries wait in the spool of this host" in console.get("/admin/").content.decode()
+    spooling.forget()
+    (one,) = spool_files.journals()
+    one.path.write_bytes(one.path.read_bytes()[:-1])
+    Drain().run()
+    assert "1 files set aside" in console.get("/admin/").content.decode()
+    assert Client().get("/readyz").json()["spool"]["aside_files"] == 1
+
+
+def test_a_scrape_without_database_tells_the_spool(github: Ingress) -> None:
+    spooled(github, ("d-1", b"{}"))
+    with mock.patch("ops_ui.health.database_answers", return_value=False):
+        text = Client().get("/metrics").content.decode()
+    assert "headrace_database_up 0.0" in text
+    assert "headrace_spool_bytes 0.0" not in text
+    assert 'headrace_spooled_total{pack="github"}' in text

@@ -1,0 +1,46 @@
+"""The spool of this host as probes, metrics and the overview tell it. Reads a folder, never the database."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Final
+
+from django.conf import settings
+
+from connectors import spool_files
+
+DRAINING_SECONDS: Final = 30.0
+"""Younger than this, what waits is being drained; older, somebody should look."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpoolStatus:
+    """`oldest_seconds`: since when something waits, by this host's clock; 0 = nothing does."""
+
+    waiting_bytes: int
+    limit_bytes: int
+    oldest_seconds: float
+    aside_files: int
+
+    @property
+    def warning(self) -> str | None:
+        """What needs somebody, in a sentence; None = nothing does."""
+        if self.aside_files:
+            return (
+                f"Spooled deliveries of this host are damaged or refused by the database ({self.aside_files} files set aside): "
+                "see script/manage spool list."
+            )
+        if self.oldest_seconds >= DRAINING_SECONDS:
+            return (
+                f"Deliveries wait in the spool of this host for {self.oldest_seconds:.0f} s "
+                f"({self.waiting_bytes} of {self.limit_bytes} bytes): the database was away, or does not take them."
+            )
+        return None
+
+
+def status() -> SpoolStatus:
+    """As it is now. Two folder reads and a stat for each file, of which there are few."""
+    usage = spool_files.usage()
+    oldest = 0.0 if usage.oldest_ns is None else max(0.0, time.time() - usage.oldest_ns / 1e9)
+    return SpoolStatus(usage.waiting_bytes, settings.HEADRACE_SPOOL_BYTES, oldest, usage.aside_files)
