@@ -10,6 +10,7 @@
     headrace.E008  a server on another host without TLS
     headrace.E009  a server older than supported
     headrace.E010  a state folder that cannot be written to
+    headrace.W011  (check --deploy) a console that does not demand https
 
 Here are those that need no server; `server_checks` asks the server, with `check --database default` and at each start.
 """
@@ -34,6 +35,7 @@ def register_all() -> None:
     """Make these checks known to Django."""
     for check in (check_leases, check_cluster, check_tls, check_state_folder):
         checks.register(check, "headrace")
+    checks.register(check_https, "headrace", deploy=True)
 
 
 def problem(number: int, message: str, hint: str) -> checks.Error:
@@ -94,6 +96,14 @@ def check_tls(**_: Any) -> Found:
             "Add ?ssl=required, or ?ssl=verify-full&ca=/path/to/ca.pem, to the URL.",
         )
     ]
+
+
+def check_https(**_: Any) -> Found:
+    """Django's own words for this name settings that nobody sets here (security.W004, W008, W012, W016)."""
+    if settings.HEADRACE_PUBLIC_URL.startswith("https://"):
+        return []
+    message = "HEADRACE_PUBLIC_URL is no https:// URL, so the console neither demands https nor protects its cookies."
+    return [checks.Warning(message, hint="Set it to the public https:// name, with a TLS proxy in front.", id="headrace.W011")]
 
 
 def check_state_folder(**_: Any) -> Found:

@@ -112,8 +112,13 @@ CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"
 MIGRATION_MODULES = {"django_q": None}
 
 LOGIN_URL = "admin:login"
-# Behind a TLS proxy the console's cookies never travel in the clear, and its forms may be posted under the public name.
-SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HEADRACE_PUBLIC_URL.startswith("https://")
+# Behind a TLS proxy the console never travels in the clear, and its forms may be posted under the public name. Whether a request came
+# by https is what gunicorn makes of the proxy's X-Forwarded-Proto (`gunicorn_conf.py`, HEADRACE_TRUSTED_PROXIES).
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HEADRACE_PUBLIC_URL.startswith("https://")
+SECURE_HSTS_SECONDS = 365 * 86_400 if SECURE_SSL_REDIRECT else 0
+# Load balancers and Prometheus ask the process itself, without TLS; what they get holds no secret.
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]
+CSRF_COOKIE_HTTPONLY = True  # forms carry the token; no script reads it
 CSRF_TRUSTED_ORIGINS = ["/".join(HEADRACE_PUBLIC_URL.split("/")[:3])] if HEADRACE_PUBLIC_URL else []
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
@@ -130,8 +135,11 @@ LOGGING = {
     "loggers": {"django": {"handlers": [], "level": "WARNING", "propagate": True}},
 }
 
-# django-q2 has an index with a condition; without the condition it is only larger.
-SILENCED_SYSTEM_CHECKS = ["models.W037"]
+SILENCED_SYSTEM_CHECKS = [
+    "models.W037",  # django-q2 has an index with a condition; without the condition it is only larger
+    "security.W005",  # HSTS for all names below the public one, and
+    "security.W021",  # its entry in the browsers' lists: those names belong to the domain's owner, not to this service
+]
 
 RESIDENT_BUDGET_SECONDS = 600
 """How long a resident loop runs inside one django-q2 task before it hands over to its successor."""

@@ -76,7 +76,7 @@ def _reply(peer: socket.socket) -> Reply:
 
 
 @contextmanager
-def serving(folder: Path) -> Iterator[Web]:
+def serving(folder: Path, **settings: str) -> Iterator[Web]:
     """gunicorn under the project's configuration; the socket is ours, so a request waits until a worker is there."""
     base, _, query = os.environ["HEADRACE_DATABASE_URL"].partition("?")
     url = f"{base.rpartition('/')[0]}/{connection.settings_dict['NAME']}" + (f"?{query}" if query else "")
@@ -84,6 +84,7 @@ def serving(folder: Path) -> Iterator[Web]:
         "HEADRACE_DATABASE_URL": url,
         "HEADRACE_STATE_DIR": str(folder),
         "DJANGO_SETTINGS_MODULE": "ops_ui.settings",
+        **settings,
     }
     with closing(socket.create_server(("127.0.0.1", 0), backlog=128)) as listener, (folder / "web.log").open("wb") as log:
         fd = listener.fileno()

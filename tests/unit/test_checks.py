@@ -89,6 +89,12 @@ def test_another_host_needs_tls(url: str, refused: bool, monkeypatch: pytest.Mon
     assert ids(checks.check_tls()) == (["headrace.E008"] if refused else [])
 
 
+@pytest.mark.parametrize(("url", "warned"), [("https://hooks.example", False), ("http://hooks.example", True), ("", True)])
+def test_a_deployment_without_https_is_told_what_to_set(url: str, warned: bool, settings: Any) -> None:
+    settings.HEADRACE_PUBLIC_URL = url
+    assert ids(checks.check_https()) == (["headrace.W011"] if warned else [])
+
+
 def test_the_packet_must_hold_the_largest_body(settings: Any) -> None:
     settings.HEADRACE_MAX_BODY_BYTES = 25 * MEBIBYTE
     assert ids(server_checks.check_packet_size(51 * MEBIBYTE)) == []
