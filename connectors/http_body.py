@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from connectors.body_deadline import cut_off_later
+from connectors.body_room import SMALL_BYTES, Hold
 from connectors.delivery import Outcome
 
 PIECE_BYTES: Final = 64 * 1024
@@ -20,11 +21,12 @@ DRAIN_SECONDS: Final = 5.0
 
 
 _INCOMPLETE: Final = Outcome("body_incomplete", 400, message="The body ended before its declared length; nothing was stored.")
+_BUSY: Final = Outcome("busy", 503, message="Too many large bodies at once; please send it again.", retry_after=10)
 _LENGTH_REQUIRED: Final = Outcome("length_required", 411, message="This server needs a Content-Length header.")
 
 
-def read_body(environ: Mapping[str, Any], limit: int) -> bytes | Outcome:
-    """The exact body, at most `limit` bytes, or the refusal to answer: 413, 415, 411 or 400. Holds at most `limit` bytes; never raises.
+def read_body(environ: Mapping[str, Any], limit: int, hold: Hold) -> bytes | Outcome:
+    """The exact body, at most `limit` bytes, or the refusal to answer: 413, 415, 411, 400, or 503 without room in `hold`. Never raises.
 
     A declared length above the limit is refused without reading; under gunicorn a body that comes too slowly is cut off.
     """
@@ -32,24 +34,24 @@ def read_body(environ: Mapping[str, Any], limit: int) -> bytes | Outcome:
     if encoding not in ("", "identity"):
         return Outcome("unsupported_encoding", 415, message="The body is compressed; send it without Content-Encoding.")
     if "chunked" in environ.get("HTTP_TRANSFER_ENCODING", "").lower():
-        return _read_in_time(environ, None, limit) if environ.get("wsgi.input_terminated") else _LENGTH_REQUIRED
+        return _read_in_time(environ, None, limit, hold) if environ.get("wsgi.input_terminated") else _LENGTH_REQUIRED
     declared = environ.get("CONTENT_LENGTH") or "0"
     if not (declared.isascii() and declared.isdigit()) or len(declared) > 18:
         return Outcome("bad_length", 400, message="The Content-Length header is not a number.")
     length = int(declared)
-    return too_large(limit) if length > limit else _read_in_time(environ, length, limit)
+    return too_large(limit) if length > limit else _read_in_time(environ, length, limit, hold)
 
 
 def too_large(limit: int) -> Outcome:
     return Outcome("too_large", 413, message=f"The body is larger than the {limit} bytes that this endpoint accepts.")
 
 
-def _read_in_time(environ: Mapping[str, Any], length: int | None, limit: int) -> bytes | Outcome:
+def _read_in_time(environ: Mapping[str, Any], length: int | None, limit: int, hold: Hold) -> bytes | Outcome:
     with cut_off_later(environ.get("gunicorn.socket")):
-        return _read(environ["wsgi.input"], length, limit)
+        return _read(environ["wsgi.input"], length, limit, hold)
 
 
-def _read(stream: Any, length: int | None, limit: int) -> bytes | Outcome:
+def _read(stream: Any, length: int | None, limit: int, hold: Hold) -> bytes | Outcome:
     pieces: list[bytes] = []
     size = 0
     most = limit + 1 if length is None else length
@@ -57,6 +59,10 @@ def _read(stream: Any, length: int | None, limit: int) -> bytes | Outcome:
         while size < most and (piece := stream.read(min(PIECE_BYTES, most - size))):
             pieces.append(piece)
             size += len(piece)
+            # For all of it at once, or bodies that have half of theirs each would wait for one another; and not before some of it
+            # is there, or a stranger could hold the room with a header alone.
+            if size > SMALL_BYTES and not hold.take(most):
+                return _BUSY
     except Exception:  # noqa: BLE001 - each WSGI server has errors of its own for a body that breaks off or is no valid chunking
         return _INCOMPLETE
     if length is not None and size < length:

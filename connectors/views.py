@@ -14,7 +14,8 @@ from django.db import Error, connections
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
-from connectors import last_known, limits, metrics
+from connectors import body_room, last_known, limits, metrics
+from connectors.body_room import Hold
 from connectors.delivery import Answer, Headers, IngressRequest, Outcome
 from connectors.endpoints_cache import EndpointFacts
 from connectors.http_body import drain, read_body
@@ -68,9 +69,14 @@ def _asked_to_take(request: HttpRequest, endpoint: EndpointFacts, pack: Pack) ->
     refused = limits.exhausted(endpoint)
     if refused is not None:
         return _refused(request, refused)
+    with body_room.room.hold() as hold:
+        return _taken(request, endpoint, pack, hold)
+
+
+def _taken(request: HttpRequest, endpoint: EndpointFacts, pack: Pack, hold: Hold) -> HttpResponse:
     body: bytes | Outcome = b""
     if request.method == "POST":
-        body = read_body(request.META, endpoint.max_body_bytes)
+        body = read_body(request.META, endpoint.max_body_bytes, hold)
     if isinstance(body, Outcome):
         return _refused(request, body)
     delivery = IngressRequest(request.method or "", public_url(endpoint, request), Headers(dict(request.headers)), body)

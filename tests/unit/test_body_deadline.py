@@ -10,6 +10,7 @@ import pytest
 
 from connectors import body_deadline
 from connectors.body_deadline import cut_off_later
+from connectors.body_room import BodyRoom, Hold
 from connectors.delivery import Outcome
 from connectors.http_body import read_body
 
@@ -29,7 +30,7 @@ def test_a_body_that_never_ends_is_incomplete_after_a_while(
     sender, receiver = pair
     sender.sendall(b"{")
     environ = {"CONTENT_LENGTH": "1000", "wsgi.input": receiver.makefile("rb"), "gunicorn.socket": receiver}
-    found = read_body(environ, 10_000)
+    found = read_body(environ, 10_000, Hold(BodyRoom()))
     assert isinstance(found, Outcome)
     assert (found.code, found.status) == ("body_incomplete", 400)
     receiver.sendall(b"the answer still goes out")

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import io
+import threading
 from typing import Any
 
 import pytest
 
+from connectors.body_room import SMALL_BYTES, BodyRoom, Hold
 from connectors.delivery import Outcome
-from connectors.http_body import read_body
+from connectors.http_body import read_body as read_body_held
+
+
+def read_body(environ: dict[str, Any], limit: int) -> bytes | Outcome:
+    return read_body_held(environ, limit, Hold(BodyRoom()))
 
 
 class Stream(io.BytesIO):
@@ -87,3 +93,44 @@ def test_identity_is_no_compression() -> None:
 def test_a_server_without_chunked_bodies_asks_for_a_length() -> None:
     members = environ(b"x", CONTENT_LENGTH="", HTTP_TRANSFER_ENCODING="chunked") | {"wsgi.input_terminated": False}
     assert code(read_body(members, 10)) == ("length_required", 411)
+
+
+def test_a_large_body_takes_its_whole_room_once_some_of_it_is_there() -> None:
+    room = BodyRoom(most=1_000_000, wait_seconds=0.0)
+    size = 600_000
+    with room.hold() as first:
+        assert read_body_held(environ(b"x" * size), 10**6, first) == b"x" * size
+        assert first.held == size
+        members = environ(b"x" * size)
+        with room.hold() as second:
+            assert code(read_body_held(members, 10**6, second)) == ("busy", 503)
+            assert SMALL_BYTES < members["wsgi.input"].taken < size
+            assert len(read_body_held(environ(b"x" * SMALL_BYTES), 10**6, second)) == SMALL_BYTES
+            assert second.held == 0
+    with room.hold() as third:
+        assert len(read_body_held(environ(b"x" * size), 10**6, third)) == size
+
+
+def test_a_body_larger_than_the_room_fits_alone() -> None:
+    with BodyRoom(most=10, wait_seconds=0.0).hold() as alone:
+        assert len(read_body_held(environ(b"x" * 600_000), 10**6, alone)) == 600_000
+
+
+def test_who_finds_the_room_full_waits_for_it() -> None:
+    room = BodyRoom(most=1_000_000, wait_seconds=30.0)
+    inside, done = threading.Event(), threading.Event()
+
+    def occupy() -> None:
+        with room.hold() as first:
+            assert first.take(900_000)
+            inside.set()
+            assert done.wait(20)
+
+    other = threading.Thread(target=occupy)
+    other.start()
+    assert inside.wait(20)
+    threading.Timer(0.05, done.set).start()
+    with room.hold() as second:
+        assert second.take(200_000)
+        assert done.is_set()
+    other.join()
