@@ -1,6 +1,7 @@
 """Plain flows side by side: a bounded pool of threads, bounded per destination, so that one slow target does not slow the rest.
 
-Joins no transaction. Endings come back in batches; a flow past its time-out is recorded as timed out and its thread is given up.
+The pool outlives a batch: the worker claims the next one while flows run and endings are written, by a keeper thread with a connection
+of its own. Joins no transaction. A flow past its time-out is recorded as timed out and its thread is given up.
 """
 
 from __future__ import annotations
@@ -12,17 +13,30 @@ from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
 from typing import Final
 
+from django.db import connection
+
 from projection.complete import Ending
-from projection.execute import Attempt, failure, hand_back, run_plain
+from projection.execute import Attempt, failure, hand_back
+from projection.flow_transactions import is_database_away
+from projection.logs import log_event
+from projection.retry_policy import error_text
 from projection.stuck import give_up
+from projection.units import is_conflict
 
 THREADS: Final = 8
-"""Flows of one process that wait on the network at once; each may hold a database connection."""
+"""Flows of one process that wait on the network at once; each may hold a database connection. Also the number of unstarted attempts
+below which the worker claims more: nobody else can run what waits here."""
 THREADS_A_DESTINATION: Final = 4
 TICK_SECONDS: Final = 0.2
 """How often time-outs and the stop flag are looked at while flows run."""
 FLUSH_SECONDS: Final = 0.25
-"""An ending waits about this long for company before it is written."""
+"""An ending waits at most about this long for company before it is written."""
+FLUSH_ITEMS: Final = 100
+"""Nor does it wait once there are so many."""
+LONGEST_BACKOFF_SECONDS: Final = 5.0
+"""Ceiling of the pause between two tries to write endings while the database is away; their leases may run out meanwhile."""
+CLOSING_SECONDS: Final = 10.0
+"""How long a pool that closes still tries to write endings; then their leases run out, and the items run again elsewhere."""
 
 
 class FlowTimeout(TimeoutError):
@@ -30,78 +44,105 @@ class FlowTimeout(TimeoutError):
 
 
 class SideBySide:
-    """The pool of one worker process, reused from batch to batch.
+    """The pool of one worker process.
 
     A runner takes attempts of one destination, one after another, until none is left: fast flows cost no hand-over between threads.
-    `started` is called when a flow starts, before it runs: its time-out counts from here. `stuck` counts threads given up to flows
-    that did not return in time; a process with any of them should end when it can.
+    `run` runs an attempt: its ending, or None when it has ended itself. `write` ends attempts in the database; what it raises is tried
+    again (conflict, database away), or one by one, so that the one at fault fails alone and goes to `abandon`. `stuck` counts threads
+    given up to flows that did not return in time; a process with any of them should end when it can. Once `stop()` is true, or a flow
+    ran into its time-out, what has not started is handed back: it must not pile up behind threads that do not return.
     """
 
-    def __init__(self, started: Callable[[Attempt], None]) -> None:
+    def __init__(
+        self,
+        run: Callable[[Attempt], Ending | None],
+        write: Callable[[Sequence[Ending]], object],
+        abandon: Callable[[Ending], object],
+        stop: Callable[[], bool],
+    ) -> None:
         self.stuck = 0
-        self._started = started
+        self._run, self._write, self._abandon, self._stop = run, write, abandon, stop
         self._pool: ThreadPoolExecutor | None = None
+        self._keeper: threading.Thread | None = None
         self._changed = threading.Condition()
         self._queues: dict[str, deque[Attempt]] = {}
         self._runners: Counter[str] = Counter()
         self._running: dict[threading.Thread, tuple[Attempt, float]] = {}
         """Runner → what it runs, and since when (monotonic seconds)."""
         self._ended: list[Ending] = []
+        self._oldest_ended = 0.0
+        """Monotonic seconds of the first of them."""
+        self._writing = False
+        self._failures = 0
+        """Tries to write that failed in a row."""
+        self._retry_at = 0.0
+        """Monotonic seconds before which no write is tried again."""
+        self._closed_at: float | None = None
 
-    def run(self, attempts: Sequence[Attempt], flush: Callable[[Sequence[Ending]], object], stop: Callable[[], bool]) -> None:
-        """Run all attempts; `flush` writes their endings in batches.
+    # ---- the worker's side
 
-        Once `stop()` is true, or a flow ran into its time-out, what has not started is handed back: it must not wait for, or pile up
-        behind, threads that do not return.
-        """
-        stuck_before = self.stuck
-        for attempt in attempts:
-            self._queues.setdefault(destination_of(attempt), deque()).append(attempt)
-        last_flush = monotonic()
-        busy = bool(attempts)
-        while busy:
-            if stop() or self.stuck > stuck_before:
+    def submit(self, attempts: Sequence[Attempt], endings: Sequence[Ending] = ()) -> None:
+        """Run all attempts as threads get free; `endings` of attempts that need no run are written with theirs."""
+        with self._changed:
+            for attempt in attempts:
+                self._queues.setdefault(destination_of(attempt), deque()).append(attempt)
+            for ending in endings:
+                self._add(ending)
+            if self._keeper is None:
+                self._keeper = threading.Thread(target=self._keep, name="keeper", daemon=True)
+                self._keeper.start()
+            if self._stop():
                 self._hand_back_unstarted()
             self._start_runners()
-            with self._changed:
-                self._changed.wait_for(lambda: not self._busy(), timeout=TICK_SECONDS)
-                self._give_up_late_ones()
-                busy = self._busy()
-                ended: list[Ending] = []
-                if not busy or monotonic() - last_flush >= FLUSH_SECONDS:
-                    ended, self._ended = self._ended, []
-            if ended:
-                flush(ended)
-                last_flush = monotonic()
+            self._changed.notify_all()
 
-    def _hand_back_unstarted(self) -> None:
+    def wait_for_room(self, seconds: float) -> bool:
+        """Whether so few attempts are unstarted, within this time, that more may be claimed."""
         with self._changed:
-            self._ended += [hand_back(attempt) for queue in self._queues.values() for attempt in queue]
-            self._queues.clear()
+            return self._changed.wait_for(lambda: self._unstarted() < THREADS, seconds)
 
-    def _busy(self) -> bool:
-        return any(self._queues.values()) or bool(self._running)
+    def wait_until_done(self, seconds: float) -> bool:
+        """Whether everything that was submitted has been written, within this time."""
+        with self._changed:
+            return self._changed.wait_for(self._is_done, seconds)
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the process should be replaced: a flow did not return in time, or the keeper died of a fault of ours."""
+        return self.stuck > 0 or (self._keeper is not None and self._closed_at is None and not self._keeper.is_alive())
+
+    def close(self) -> None:
+        """Bring everything to its end, but stuck threads, then end the pool."""
+        with self._changed:
+            self._closed_at = monotonic()
+            self._changed.notify_all()
+        if self._keeper is not None:
+            self._keeper.join()
+        if self._pool is not None:
+            self._pool.shutdown(wait=self.stuck == 0, cancel_futures=True)
+            self._pool = None
+
+    # ---- the runners' side
 
     def _start_runners(self) -> None:
         if self._pool is None:
             self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="flow")
-        with self._changed:
-            for destination, queue in self._queues.items():
-                while len(queue) > self._runners[destination] < THREADS_A_DESTINATION and self._runners.total() < THREADS:
-                    self._runners[destination] += 1
-                    self._pool.submit(self._run_destination, destination)
+        for destination, queue in self._queues.items():
+            while len(queue) > self._runners[destination] < THREADS_A_DESTINATION and self._runners.total() < THREADS:
+                self._runners[destination] += 1
+                self._pool.submit(self._run_destination, destination)
 
     def _run_destination(self, destination: str) -> None:
         """Body of a runner. A runner that was given up finds itself forgotten, and its late result is dropped."""
         runner = threading.current_thread()
         attempt = self._next(destination, runner)
         while attempt is not None:
-            ending = run_plain(attempt)
+            ending = self._run(attempt)
             with self._changed:
                 if self._running.pop(runner, None) is None:
                     return
                 if ending is not None:
-                    self._ended.append(ending)
+                    self._add(ending)
             attempt = self._next(destination, runner)
 
     def _next(self, destination: str, runner: threading.Thread) -> Attempt | None:
@@ -109,12 +150,72 @@ class SideBySide:
             queue = self._queues.get(destination)
             if not queue:
                 self._runners[destination] -= 1
-                self._changed.notify()
+                self._start_runners()  # another destination may have waited for this thread
+                self._changed.notify_all()
                 return None
             attempt = queue.popleft()
             self._running[runner] = (attempt, monotonic())
-        self._started(attempt)
-        return attempt
+            if self._unstarted() == THREADS - 1:
+                self._changed.notify_all()  # there is room again
+            return attempt
+
+    # ---- the keeper's side
+
+    def _keep(self) -> None:
+        """Body of the keeper: look at time-outs and the stop flag, write endings in batches, until closed and done."""
+        try:
+            while not self._is_over():
+                if ended := self._wait_for_endings():
+                    unwritten = self._write_all(ended)
+                    with self._changed:
+                        self._writing = False
+                        self._ended[:0] = unwritten
+                        self._changed.notify_all()
+        finally:
+            connection.close()
+
+    def _wait_for_endings(self) -> list[Ending]:
+        """The endings to be written now: none, when a tick is over before any are due."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_due() or (self._closed_at is not None and self._is_done()), TICK_SECONDS)
+            stuck_before = self.stuck
+            self._give_up_late_ones()
+            if self._stop() or self.stuck > stuck_before:
+                self._hand_back_unstarted()
+            if not self._is_due():
+                return []
+            ended, self._ended, self._writing = self._ended, [], True
+            return ended
+
+    def _is_over(self) -> bool:
+        with self._changed:
+            if self._closed_at is None:
+                return False
+            return self._is_done() or (self._failures > 0 and monotonic() - self._closed_at > CLOSING_SECONDS)
+
+    def _is_due(self) -> bool:
+        """Whether the endings have waited long enough for company: nothing runs that could join them, or time or number say so."""
+        now = monotonic()
+        if not self._ended or now < self._retry_at:
+            return False
+        return not self._is_busy() or len(self._ended) >= FLUSH_ITEMS or now - self._oldest_ended >= FLUSH_SECONDS
+
+    def _write_all(self, endings: list[Ending]) -> list[Ending]:
+        """Write endings; those that shall be tried again. One that cannot be written is left to its lease, and said so."""
+        try:
+            self._write(endings)
+        except Exception as error:  # noqa: BLE001 - whatever it is, endings are evidence that must not be lost with a thread
+            log_event("complete", level="error", count=len(endings), error=error_text(error))
+            if is_conflict(error) or is_database_away():
+                self._failures += 1
+                self._retry_at = monotonic() + min(LONGEST_BACKOFF_SECONDS, 0.1 * 2.0 ** min(self._failures, 10))
+                return endings
+            if len(endings) > 1:
+                return [ending for one in endings for ending in self._write_all([one])]
+            log_event("complete", level="error", work_id=endings[0].work_id, reason="left to its lease")
+            self._abandon(endings[0])
+        self._failures, self._retry_at = 0, 0.0
+        return []
 
     def _give_up_late_ones(self) -> None:
         """Record attempts past their time-out; their threads are left behind with their pool. The lock is held."""
@@ -124,17 +225,35 @@ class SideBySide:
             attempt, _ = self._running.pop(runner)
             give_up(runner)
             reason = f"the flow ran longer than its time-out of {attempt.flow.timeout:g} s"
-            self._ended.append(failure(attempt, FlowTimeout(reason), "timeout"))
+            self._add(failure(attempt, FlowTimeout(reason), "timeout"))
             self._runners[destination_of(attempt)] -= 1
         if late:
             self.stuck += len(late)
             self._pool = None
 
-    def close(self) -> None:
-        """End the pool without waiting for stuck threads."""
-        if self._pool is not None:
-            self._pool.shutdown(wait=self.stuck == 0, cancel_futures=True)
-            self._pool = None
+    def _hand_back_unstarted(self) -> None:
+        for queue in self._queues.values():
+            for attempt in queue:
+                self._add(hand_back(attempt))
+        self._queues.clear()
+
+    # ---- the lock is held
+
+    def _add(self, ending: Ending) -> None:
+        if not self._ended:
+            self._oldest_ended = monotonic()
+        self._ended.append(ending)
+        if self._is_due():
+            self._changed.notify_all()
+
+    def _unstarted(self) -> int:
+        return sum(len(queue) for queue in self._queues.values())
+
+    def _is_busy(self) -> bool:
+        return any(self._queues.values()) or bool(self._running)
+
+    def _is_done(self) -> bool:
+        return not (self._is_busy() or self._ended or self._writing)
 
 
 def destination_of(attempt: Attempt) -> str:

@@ -13,9 +13,9 @@ from typing import Final
 
 from django.conf import settings
 
-from projection.claim import claim
+from projection.claim import ClaimedBatch, claim
 from projection.complete import Ending, complete
-from projection.execute import Attempt, prepare, run_atomic
+from projection.execute import Attempt, prepare, run_atomic, run_plain
 from projection.flow_transactions import forget_connection
 from projection.heartbeat import Heartbeat, forget_silent_workers
 from projection.logs import log_event
@@ -45,59 +45,91 @@ class ClaimWorker:
         self._batch = batch or settings.HEADRACE_WORKER_BATCH
         self._lease_seconds = settings.HEADRACE_LEASE_SECONDS
         self._stop = stop
-        self._pool = SideBySide(self._started)
+        self._pool = SideBySide(self._run_plain, self._complete, self._abandon, stop)
         self._rescued_at = float("-inf")
         self.next_due: float | None = None
         """Seconds until the earliest waiting item, as of the last claim that found nothing."""
         self.seconds: defaultdict[str, float] = defaultdict(float)
-        """Time spent so far in claim, input_read, execute and complete."""
+        """Time spent so far in claim, input_read, execute (atomic flows, and waiting for plain ones) and complete (beside the others)."""
 
     def step(self) -> int:
-        """Claim one batch and bring it to its end; number of items claimed. The database's errors are raised; nothing is lost by them."""
+        """Claim one batch, run its atomic flows and start its plain ones; number of items claimed.
+
+        Plain flows go on while the next step claims; it waits while many of them have not started yet. The database's errors are
+        raised; nothing is lost by them.
+        """
         self._rescue_now_and_then()
+        with self._timed("execute"):
+            if not self._wait_for_room():
+                return 0
         with self._timed("claim"):
             batch = claim(self._batch, owner=self._heartbeat.owner, lease_seconds=self._lease_seconds)
         self.next_due = batch.next_due
         ids = batch.ids
-        if not ids:
-            return 0
-        self._heartbeat.keep(ids, batch.token)
-        try:
-            with self._timed("input_read"):
-                attempts, broken = prepare(batch, self._heartbeat.owner)
-            self._complete(broken)
-            with self._timed("execute"):
-                self._execute(attempts)
-        finally:
-            self._heartbeat.drop(ids)
+        if ids:
+            self._heartbeat.keep(ids, batch.token)
+            self._execute(batch)
         return len(ids)
 
+    def finish(self) -> bool:
+        """Wait until everything that was claimed has ended; False when there was nothing to wait for."""
+        if self._pool.wait_until_done(0):
+            return False
+        with self._timed("execute"):
+            while not (self._pool.wait_until_done(POLL_SECONDS) or self.is_stuck):
+                pass
+        return True
+
     def close(self) -> None:
-        """End the pool of flow threads."""
+        """Bring what was claimed to its end, then end the pool of flow threads."""
         self._pool.close()
 
     @property
     def is_stuck(self) -> bool:
         """Whether a flow did not return in time: the process should be replaced."""
-        return self._pool.stuck > 0
+        return self._pool.is_broken
 
-    def _execute(self, attempts: Sequence[Attempt]) -> None:
-        self._pool.run([attempt for attempt in attempts if not attempt.flow.atomic], self._complete, self._stop)
+    def _wait_for_room(self) -> bool:
+        """False when the worker should end before there is room for more."""
+        while not self._pool.wait_for_room(POLL_SECONDS):
+            if self._stop() or self.is_stuck:
+                return False
+        return True
+
+    def _execute(self, batch: ClaimedBatch) -> None:
+        try:
+            with self._timed("input_read"):
+                attempts, broken = prepare(batch, self._heartbeat.owner)
+        except BaseException:
+            self._heartbeat.drop(batch.ids)  # nobody runs them here: their leases run out
+            raise
+        self._pool.submit([attempt for attempt in attempts if not attempt.flow.atomic], broken)
         atomic: dict[str, list[Attempt]] = {}
         for attempt in attempts:
             if attempt.flow.atomic:
                 atomic.setdefault(attempt.flow.name, []).append(attempt)
         try:
-            for group in atomic.values():
-                run_atomic(group, started=self._started_atomic, stop=self._stop)
+            with self._timed("execute"):
+                for group in atomic.values():
+                    run_atomic(group, started=self._started_atomic, stop=self._stop)
         finally:
             self._heartbeat.watch(None)
+            self._heartbeat.drop(attempt.claimed.item.id for group in atomic.values() for attempt in group)
+
+    def _run_plain(self, attempt: Attempt) -> Ending | None:
+        self._started(attempt)
+        ending = run_plain(attempt)
+        if ending is None:
+            self._heartbeat.drop([attempt.claimed.item.id])
+        return ending
 
     def _complete(self, endings: Sequence[Ending]) -> None:
-        if endings:
-            with self._timed("complete"):
-                complete(endings)
-            self._heartbeat.drop(ending.item_id for ending in endings)
+        with self._timed("complete"):
+            complete(endings)
+        self._heartbeat.drop(ending.item_id for ending in endings)
+
+    def _abandon(self, ending: Ending) -> None:
+        self._heartbeat.drop([ending.item_id])
 
     @contextmanager
     def _timed(self, stage: str) -> Iterator[None]:
@@ -128,8 +160,11 @@ def drain_claims(batch: int | None = None, *, stop: Stop = never) -> int:
     with Heartbeat("worker", lease_seconds=settings.HEADRACE_LEASE_SECONDS) as heartbeat:
         worker = ClaimWorker(heartbeat, batch=batch, stop=stop)
         try:
-            while not stop() and (count := worker.step()):
+            while not stop():
+                count = worker.step()
                 done += count
+                if not count and not worker.finish():
+                    break
         finally:
             worker.close()
     return done

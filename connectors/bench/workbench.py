@@ -125,7 +125,7 @@ def run_worker(noop: Callable[[Generation], None], *, batch: int | None = None) 
         with Heartbeat("worker", lease_seconds=60) as heartbeat:
             worker = ClaimWorker(heartbeat, batch=batch)
             started = perf_counter()
-            while worker.step():
+            while worker.step() or worker.finish():
                 pass
             seconds = perf_counter() - started
             worker.close()

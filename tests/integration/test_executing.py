@@ -334,6 +334,7 @@ def test_a_flow_past_its_time_out_is_recorded_and_its_siblings_are_handed_back(
         with Heartbeat("worker", lease_seconds=60) as heartbeat:
             worker = ClaimWorker(heartbeat)
             worker.step()
+            worker.finish()
             assert worker.is_stuck
             worker.close()
     finally:

@@ -15,7 +15,7 @@ from connectors.models import Receipt
 from connectors.routing_loop import route_loop
 from projection import wake, worker
 from projection.flows import Generation
-from projection.models import Worker
+from projection.models import Worker, WorkItem
 from projection.worker import claim_loop, drain_claims, resident
 from tests.deliveries import change, open_ingress, states
 from tests.flows_of_tests import recording
@@ -137,10 +137,11 @@ def test_a_worker_with_a_stuck_thread_ends_its_loop(monkeypatch: pytest.MonkeyPa
     assert states(7) == ["retry"]
 
 
-def test_a_drain_that_is_stopped_claims_nothing_more() -> None:
+def test_a_drain_that_is_stopped_hands_back_what_it_took_and_claims_nothing_more() -> None:
     ingress = open_ingress()
     ingress.route()
     ingress.admit(change(7), change(8))
     with recording() as seen:
-        assert drain_claims(batch=1, stop=lambda: len(seen.runs) == 1) == 1
-    assert sorted(states(7) + states(8)) == ["pending", "processed"]
+        assert drain_claims(batch=1, stop=WorkItem.objects.filter(claimed_at__isnull=False).exists) == 1
+    assert seen.runs == []
+    assert sorted(WorkItem.objects.values_list("state", "attempts")) == [("pending", 0), ("retry", 0)]
