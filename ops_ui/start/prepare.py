@@ -2,6 +2,9 @@
 
 Checks first, each problem one sentence and exit code 2; then migrations, static files, the protocol's activation and, at the first
 start only, the demo and the console's first user. Running it again changes nothing.
+
+`--schema-only` stops after the activation. `--deployed` (`docs/deployment/systemd/`) leaves out what there is done by hand: activation,
+demo and first user.
 """
 
 from __future__ import annotations
@@ -30,10 +33,11 @@ LOCK_SECONDS: Final = 600
 """How long to wait for another host that is migrating."""
 FIRST_USER: Final = "admin"
 SCHEMA_ONLY: Final = "--schema-only"
+DEPLOYED: Final = "--deployed"
 
 
-def prepare(*, schema_only: bool = False) -> None:
-    """Bring the database and, unless `schema_only`, static files, demo and first user to what this version needs.
+def prepare(mode: str = "") -> None:
+    """Bring everything, or what `mode` (SCHEMA_ONLY, DEPLOYED) says, to what this version needs.
 
     Raises ImproperlyConfigured, CannotStart or CommandError.
     """
@@ -43,11 +47,14 @@ def prepare(*, schema_only: bool = False) -> None:
     with _alone():
         # --run-syncdb makes django-q2's tables, whose own migrations TiDB refuses (settings.MIGRATION_MODULES).
         call_command("migrate", run_syncdb=True, interactive=False, verbosity=0)
-        _activate()
-        if not schema_only:
+        if mode != DEPLOYED:  # on several hosts it comes last, when all of them run the new code (docs/upgrading.md)
+            _activate()
+        if mode != SCHEMA_ONLY:
             call_command("collectstatic", interactive=False, verbosity=0)
             import_string(settings.WSGI_APPLICATION)  # middleware and URLs load, or the start stops here
+        if not mode:
             _first_start()
+        if mode != SCHEMA_ONLY:
             _say_what_is_missing()
 
 
@@ -120,8 +127,10 @@ def _say(line: str) -> None:
 def main(arguments: list[str]) -> int:
     """Exit code 0, 2 for a configuration that must be mended first, 1 when a step failed."""
     try:
+        if arguments not in ([], [SCHEMA_ONLY], [DEPLOYED]):
+            raise CannotStart(f"The preparation takes {SCHEMA_ONLY} or {DEPLOYED} or nothing, and not {' '.join(arguments)!r}.")
         django.setup()
-        prepare(schema_only=arguments == [SCHEMA_ONLY])
+        prepare(*arguments)
     except (ImproperlyConfigured, CannotStart) as error:
         sys.stderr.write(f"headrace: {error}\n")
         return 2
