@@ -164,3 +164,21 @@ def test_a_candidate_that_somebody_else_unblocked_meanwhile_is_enough(
     assert unblock(ended) == 0
     assert WorkItem.objects.get(id=candidate.id).state == state
     assert WorkItem.objects.get(id=following.id).state == State.BLOCKED
+
+
+def test_a_hold_and_its_release_are_logged_and_the_workers_are_told_of_the_release_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    logged: list[tuple[str, dict[str, object]]] = []
+    told: list[str] = []
+    monkeypatch.setattr(lanes, "log_event", lambda verb, **fields: logged.append((verb, fields)))
+    monkeypatch.setattr(lanes, "notify", told.append)
+    held, other = (str(item(lane).lane_key) for lane in ("1", "2"))
+    assert lanes.hold("default", held, "contact:1", actor="ann", reason="look")
+    assert not lanes.hold("default", held, "contact:1", actor="bob", reason="too")
+    assert not lanes.release(other, actor="bob")
+    assert logged == [("hold", {"namespace": "default", "lane": "contact:1", "actor": "ann", "reason": "look"})]
+    assert told == []
+    assert lanes.release(held, actor="bob")
+    assert logged[1:] == [("release", {"lane": held, "actor": "bob"})]
+    assert told == ["claim"]
+    assert not lanes.release(held, actor="bob")
+    assert (len(logged), len(told)) == (2, 1)

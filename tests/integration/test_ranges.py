@@ -74,11 +74,13 @@ def test_ranges_of_several_statements_are_all_read(monkeypatch: pytest.MonkeyPat
     assert ids(last, mixed, *numbered) == expected
 
 
-def test_a_chunk_without_mixed_projections_costs_two_statements() -> None:
-    items = [work_row(event_row(source_id=str(number))) for number in range(3)]
-    with texts_recorded() as texts:
-        assert len(ids(*items)) == 3
-    assert len(texts) == 2
+def test_a_chunk_costs_two_statements_and_four_where_all_its_projections_are_mixed() -> None:
+    numbered = [work_row(event_row(source_id=str(number))) for number in range(3)]
+    mixed = [mixed_history(-1, source_id=f"mixed-{number}")[2] for number in range(3)]
+    for items, statements in ((numbered, 2), (mixed, 4), ([*numbered, *mixed], 5)):
+        with texts_recorded() as texts:
+            assert len(ids(*items)) == len(items)
+        assert len(texts) == statements
 
 
 def test_what_is_after_every_generation_of_a_mixed_projection_is_nobody_s_input() -> None:
@@ -177,6 +179,15 @@ def test_lineages_of_one_batch_are_climbed_together_one_statement_a_step() -> No
     }
     root = roots[chain[3].work_id]
     assert (root.event_id, root.ordinal, root.projection_key) == (first.event_id, first.lane_ordinal, first.projection_key)
+
+
+def test_a_root_that_was_asked_for_is_not_read_again_as_an_ancestor() -> None:
+    root = work_row(event_row(), State.DEAD)
+    replay = replay_row(root, State.DEAD)
+    again = replay_row(replay, State.DEAD)
+    with texts_recorded() as texts:
+        assert {one.id for one in read_roots([again.work_id, root.work_id]).values()} == {root.id}
+    assert len(texts) == 2
 
 
 def test_a_lineage_of_which_one_ancestor_is_gone_is_broken_whatever_else_is_asked() -> None:
