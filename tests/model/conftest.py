@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.model.world import Beginning, begin, forget_flows, register_flows
+from tests.model.beginning import Beginning, begin, forget_flows, register_flows
 
 
 @pytest.fixture

@@ -1,7 +1,8 @@
 """The protocol as a plain program: what must be true after each step, written from design/protocol.md alone.
 
-No SQL, no clock of its own, nothing of the product's code: events are a list in admission order, work is a list in order of creation,
-and every rule is one short loop over them. Slow and obviously right is the point. Numbers in comments are sections of the protocol.
+No SQL, no clock of its own, nothing of the product's code: events are a list in the order in which they were written, work is a list in
+order of creation, and every rule is one short loop over them. Slow and obviously right is the point. Numbers in comments are sections
+of the protocol. What replays and retention do is in `replays` and `retention`.
 """
 
 from __future__ import annotations
@@ -10,257 +11,236 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-WAITING, QUEUED, PROCESSING, RETRY = "waiting", "queued", "processing", "retry"
-PROCESSED, SKIPPED, DEAD, CANCELLED = "processed", "skipped", "dead", "cancelled"
-TERMINAL = (PROCESSED, SKIPPED, DEAD, CANCELLED)
-LEASE = timedelta(seconds=60)
-"""`waiting` is `pending` or `blocked` of a live item: which of the two is free (7), only what may be claimed is not."""
+from tests.model.order import in_order, latest, owner
+from tests.model.values import (
+    CANCELLED,
+    DEAD,
+    LEASE,
+    PROCESSING,
+    QUEUED,
+    RETRY,
+    TERMINAL,
+    WAITING,
+    Counts,
+    Event,
+    Item,
+    Key,
+    Route,
+    Work,
+)
 
 
-@dataclass(frozen=True)
-class Route:
-    """One published version, of one incarnation of the pack."""
-
-    key: str
-    version: int
-    pack: int
-    kinds: tuple[str, ...]
-    event_kind: str
-    projection: bool
-    companion: str
-    attempts: int
-    settle: timedelta = timedelta()
-    target: str = ""
-
-
-@dataclass(frozen=True)
-class Item:
-    """One delivered item; `lane` empty: it names none."""
-
-    delivery: str
-    kind: str
-    source: str
-    lane: str
-    payload: str
-
-
-@dataclass(frozen=True)
-class Key:
-    """What makes one projection: the route version with its incarnation (which fix kind and companion) and the source lane."""
-
-    route: str
-    version: int
-    pack: int
-    lane: str
-
-
-@dataclass(frozen=True)
-class Event:
-    """An immutable fact. Events are told apart by their ordinal."""
-
-    ordinal: int
-    item: Item
-    route: Route | None
-    deadline: datetime | None
-    routed_from: int | None = None
-    replay_of: int | None = None
-
-    @property
-    def key(self) -> Key | None:
-        """None: unrouted, per event, or of a projection route but without a lane (2, S 7)."""
-        if self.route is None or not self.route.projection or not self.item.lane:
-            return None
-        return Key(self.route.key, self.route.version, self.route.pack, self.item.lane)
-
-    @property
-    def lane(self) -> tuple[str, ...] | None:
-        """The order domain of the event's work (system.md, lane); a projection keeps to its source lane."""
-        assert self.route is not None
-        if self.route.target:
-            return ("target", self.route.target)
-        return (self.route.companion, self.item.lane) if self.item.lane else None
-
-
-@dataclass(eq=False)
-class Work:
-    """A work item. `event` is the selected one, `first` the ordinal that gives its place in the lane and never moves."""
-
-    event: Event
-    first: int
-    run_after: datetime
-    state: str = WAITING
-    active: bool = True
-    """Holds the ProjectionActiveKey; always True while a per-event item is live, False for a queued successor and for history."""
-    claimed: bool = False
-    attempts: int = 0
-    lease_ends: datetime | None = None
-    replay_of: Work | None = None
-    discarded: bool = False
-    ended: datetime | None = None
-    named_by: int | None = None
-    """Ordinal selected at creation; None for the first generation ever of its key."""
-
-    @property
-    def key(self) -> Key | None:
-        return self.event.key
-
-    @property
-    def route(self) -> Route:
-        assert self.event.route is not None
-        return self.event.route
-
-    @property
-    def is_live(self) -> bool:
-        return self.state in (WAITING, PROCESSING, RETRY)
-
-    @property
-    def is_open(self) -> bool:
-        return self.state not in TERMINAL
-
-    @property
-    def scope(self) -> tuple[str, str]:
-        return self.route.event_kind, self.event.item.lane
-
-    @property
-    def root(self) -> Work:
-        return self if self.replay_of is None else self.replay_of.root
-
-
-@dataclass
-class Counts:
-    """What a receipt is acknowledged with."""
-
-    items: int = 0
-    events: int = 0
-    duplicates: int = 0
-    conflicts: int = 0
+class Loss(Exception):
+    """A newer selection would no longer represent an input that the present one does (2, S 12); nothing was changed."""
 
 
 @dataclass
 class Reference:
-    """The whole state of one namespace with one pack."""
+    """The whole state of all namespaces, each with one pack."""
 
     now: datetime
-    pack: int = 1
-    routes: dict[str, Route] = field(default_factory=dict)
-    """Current versions by key."""
-    keys_ever: set[str] = field(default_factory=set)
+    activated: bool = True
+    routes: dict[tuple[str, str], Route] = field(default_factory=dict)
+    """(namespace, key) → the current version."""
+    keys_ever: set[tuple[str, str]] = field(default_factory=set)
     events: list[Event] = field(default_factory=list)
-    """Retained ones, in order of admission."""
-    next_ordinal: int = 1
-    created: dict[int, datetime] = field(default_factory=dict)
-    """When each ordinal was admitted."""
-    known: dict[tuple[str, str], Event] = field(default_factory=dict)
-    """(delivery id, route key; empty for an unrouted fact) → the fact that stands."""
+    """Retained ones, in the order in which they were written."""
+    written: int = 0
+    """Number of the newest event."""
+    next_ordinal: dict[str, int] = field(default_factory=dict)
+    """By namespace."""
+    known: dict[tuple[str, str, str], Event] = field(default_factory=dict)
+    """(namespace, delivery id, route key; empty for an unrouted fact) → the fact that stands."""
     works: list[Work] = field(default_factory=list)
     held: set[tuple[str, ...]] = field(default_factory=set)
     paused: set[object] = field(default_factory=set)
-    """"namespace", pack incarnations, and (route key, version)."""
+    """Namespaces, pack incarnations, and (namespace, route key, version)."""
+    owned: set[Event] = field(default_factory=set)
+    """Events that an old binary may still run."""
+    legacy_leases: dict[Event, datetime] = field(default_factory=dict)
+    """When the lease ends that an old binary took of an event."""
 
-    # 2. Admission, one event after the other: a batch must come to the same.
+    # 2. Admission.
 
-    def admit(self, receipts: Sequence[Sequence[Item]]) -> list[Counts]:
-        before = len(self.works)
-        counts = [self._admit_receipt(items) for items in receipts]
-        self._name(before)
+    def admit(self, namespace: str, receipts: Sequence[Sequence[Item]]) -> list[Counts]:
+        """One admitted transaction. Raises Loss."""
+        fresh: list[Event] = []
+        missing: list[Event] = []
+        known = dict(self.known)
+        counts = []
+        for items in receipts:
+            counts.append(Counts(items=len(items)))
+            for sequence, item in enumerate(items):
+                for route in self._matching(namespace, item.kind) or [None]:
+                    stands = self._known(known, namespace, item, route)
+                    if stands is None:
+                        counts[-1].events += 1
+                        fresh.append(self._fact(fresh, namespace, item, sequence, route))
+                        known[namespace, item.delivery, route.key if route else ""] = fresh[-1]
+                    else:
+                        counts[-1].duplicates += 1
+                        counts[-1].conflicts += stands.item.payload != item.payload
+                        missing += [stands] if stands not in fresh and stands not in missing and self._is_missing(stands) else []
+        self._commit(sorted(missing, key=lambda event: event.number), fresh)
         return counts
 
-    def _name(self, before: int) -> None:
-        """A generation is named by what it selects when its admission ends, the first ever of a key by the key alone."""
-        for number, work in enumerate(self.works):
-            if number >= before and any(other.key == work.key for other in self.works[:number]):
-                work.named_by = work.event.ordinal
+    def _matching(self, namespace: str, kind: str) -> list[Route | None]:
+        return [self.routes[one] for one in sorted(self.routes) if one[0] == namespace and kind in self.routes[one].kinds]
 
-    def _admit_receipt(self, items: Sequence[Item]) -> Counts:
-        counts = Counts(items=len(items))
-        for item in items:
-            for route in self._matching(item.kind) or [None]:
-                stands = self._known(item, route)
-                if stands is None:
-                    counts.events += 1
-                    self._admit_event(item, route)
-                else:
-                    counts.duplicates += 1
-                    counts.conflicts += stands.item.payload != item.payload
-        return counts
-
-    def _matching(self, kind: str) -> list[Route | None]:
-        return [self.routes[key] for key in sorted(self.routes) if kind in self.routes[key].kinds]
-
-    def _known(self, item: Item, route: Route | None) -> Event | None:
+    def _known(self, known: dict[tuple[str, str, str], Event], namespace: str, item: Item, route: Route | None) -> Event | None:
         """An unrouted item is known too if a route has it: retiring a route repeats nothing."""
-        keys = [route.key] if route else ["", *sorted(self.keys_ever)]
-        return next((self.known[item.delivery, key] for key in keys if (item.delivery, key) in self.known), None)
+        keys = [route.key] if route else ["", *sorted(key for name, key in self.keys_ever if name == namespace)]
+        found = (known.get((namespace, item.delivery, key)) for key in keys)
+        return next((event for event in found if event), None)
 
-    def _admit_event(self, item: Item, route: Route | None, routed_from: int | None = None) -> None:
-        ordinal = self._ordinal()
-        event = Event(ordinal, item, route, None, routed_from)
-        if event.key and route and route.settle:
-            event = Event(ordinal, item, route, self._deadline(item, route), routed_from)
-        self.events.append(event)
-        self.created[ordinal] = self.now
-        self.known[item.delivery, route.key if route else ""] = event
-        if route is None:
-            return
-        run_after = event.deadline or self.now
-        if event.key is None:
-            self.works.append(Work(event, ordinal, run_after))
-        else:
-            self._decide(event, run_after)
+    def _fact(
+        self, fresh: Sequence[Event], namespace: str, item: Item, sequence: int, route: Route | None, routed_from: int | None = None
+    ) -> Event:
+        """The next event of an admission that has written `fresh`."""
+        deadline = None if self.activated else self.now
+        if route and route.projection and item.lane and route.settle:
+            deadline = self._deadline(fresh, item, route)
+        return Event(
+            self.written + len(fresh) + 1,
+            namespace,
+            self.next_ordinal.get(namespace, 1) + len(fresh),
+            self.now,
+            sequence,
+            item,
+            route,
+            deadline,
+            owned_by_event=not self.activated,
+            routed_from=routed_from,
+        )
 
-    def _ordinal(self) -> int:
-        self.next_ordinal += 1
-        return self.next_ordinal - 1
+    def _deadline(self, fresh: Sequence[Event], item: Item, route: Route) -> datetime:
+        """The earliest that is still ahead for the source; the first of an admission sets it for all of that admission."""
+        of_source = [event for event in fresh if event.route == route and event.item.source == item.source and event.key]
+        if of_source:
+            assert of_source[0].deadline
+            return of_source[0].deadline
+        same = (event.deadline for event in self.events if event.route == route and event.item.source == item.source)
+        return min((deadline for deadline in same if deadline and deadline > self.now), default=self.now + route.settle)
 
-    def _deadline(self, item: Item, route: Route) -> datetime:
-        ahead = [
-            event.deadline
-            for event in self.events
-            if event.route == route and event.item.source == item.source and event.deadline and event.deadline > self.now
-        ]
-        return min(ahead, default=self.now + route.settle)
+    def _commit(self, repaired: Sequence[Event], fresh: Sequence[Event]) -> None:
+        """Write the fresh events, and the work of these and of the stored ones that lack it. Raises Loss: then nothing is written."""
+        groups: dict[Key, list[Event]] = {}
+        for event in [*repaired, *fresh]:
+            if event.key:
+                groups.setdefault(event.key, []).append(event)
+        for key, group in groups.items():
+            self._refuse_loss(key, group, fresh)
+        for event in fresh:
+            self.written = event.number
+            self.next_ordinal[event.namespace] = event.ordinal + 1
+            self.events.append(event)
+            self.known[event.namespace, event.item.delivery, event.route.key if event.route else ""] = event
+            if event.owned_by_event:
+                self.owned.add(event)
+        decided: set[Key] = set()
+        for event in sorted([*repaired, *fresh], key=lambda one: (one.ordinal, one.number)):
+            if event.route and event.key is None:
+                self.works.append(Work(event, event.ordinal, self._run_after(event)))
+            elif event.key and event.key not in decided:
+                decided.add(event.key)
+                self._decide(event.key, groups[event.key])
 
-    def _decide(self, event: Event, run_after: datetime) -> None:
-        """The decision table."""
-        mine = [work for work in self.works if work.key == event.key and work.is_open]
+    def _run_after(self, event: Event) -> datetime:
+        return max(event.deadline or self.now, self.now)
+
+    def _current(self, key: Key) -> tuple[Work | None, Work | None]:
+        mine = [work for work in self.works if work.key == key and work.is_open]
         active = next((work for work in mine if work.active), None)
         successor = next((work for work in mine if not work.active), None)
         assert active or not successor, "a successor stands alone"
-        advanced = successor or (active if active and not active.claimed and active.replay_of is None else None)
-        if advanced:
-            advanced.event = event
-            advanced.run_after = min(advanced.run_after, run_after)
-        elif active:
-            self.works.append(Work(event, event.ordinal, run_after, state=QUEUED, active=False))
-        else:
-            self.works.append(Work(event, event.ordinal, run_after))
+        return active, successor
 
-    def sweep(self) -> int:
-        """Unrouted facts that a current route takes get a routed copy at the end of the order (2, Rematerialization)."""
-        before, made = len(self.works), 0
-        for event in list(self.events):
-            if event.route is None:
-                for route in self._matching(event.item.kind):
+    def _advanced(self, key: Key) -> Work | None:
+        """The generation whose selection a new event moves."""
+        active, successor = self._current(key)
+        return successor or (active if active and not active.claimed and active.replay_of is None else None)
+
+    def _decide(self, key: Key, group: Sequence[Event]) -> None:
+        """The decision table, for the newest event of the admission."""
+        head = latest(group)
+        run_after = min(self._run_after(event) for event in group)
+        advanced = self._advanced(key)
+        if advanced:
+            advanced.event = latest((advanced.event, head))
+            advanced.run_after = min(advanced.run_after, run_after)
+            return
+        active, _ = self._current(key)
+        is_first_ever = not any(work.key == key for work in self.works)
+        work = Work(head, min(event.ordinal for event in group), run_after, named_by=None if is_first_ever else head)
+        if active:
+            work.state, work.active = QUEUED, False
+        self.works.append(work)
+
+    def _refuse_loss(self, key: Key, group: Sequence[Event], fresh: Sequence[Event]) -> None:
+        advanced = self._advanced(key)
+        if advanced is None:
+            return
+        before = [work.event for work in self.ordinary(key)]
+        newest = latest((advanced.event, latest(group)))
+        after = [newest if event is advanced.event else event for event in before]
+        before, after = in_order(before), in_order(after)
+        for event in [*self.events, *fresh]:
+            if event.key == key and event.replay_of is None and owner(event, before) and not owner(event, after):
+                raise Loss
+
+    def sweep(self, namespace: str) -> int:
+        """Unrouted facts that a current route takes get a routed copy at the end of the order (2, Rematerialization). Raises Loss."""
+        fresh: list[Event] = []
+        for event in self.events:
+            if event.route is None and event.namespace == namespace:
+                for route in self._matching(namespace, event.item.kind):
                     assert route is not None
-                    if (event.item.delivery, route.key) not in self.known:
-                        self._admit_event(event.item, route, routed_from=event.ordinal)
-                        made += 1
-        self._name(before)
-        return made
+                    if (namespace, event.item.delivery, route.key) not in self.known:
+                        fresh.append(self._fact(fresh, namespace, event.item, event.sequence, route, event.number))
+        self._commit([], fresh)
+        return len(fresh)
+
+    def _is_missing(self, event: Event) -> bool:
+        """Whether no retained ordinary work represents it (2, S 11)."""
+        if event.route is None or event.replay_of:
+            return False
+        if event.key is None:
+            return not any(work.event is event for work in self.works)
+        return owner(event, in_order([work.event for work in self.ordinary(event.key)])) is None
+
+    def missing(self, namespace: str) -> list[Event]:
+        return [event for event in self.events if event.namespace == namespace and self._is_missing(event)]
+
+    def repair(self, namespace: str) -> int:
+        """Make the work of events that have none. Raises Loss."""
+        missing = self.missing(namespace)
+        self._commit(missing, [])
+        return len(missing)
+
+    def write_legacy(self, namespace: str, item: Item, route: Route) -> Event:
+        """An old binary wrote an event; its work is missing until somebody looks."""
+        self.written += 1
+        event = Event(self.written, namespace, 0, self.now, 0, item, route, owned_by_event=True)
+        self.events.append(event)
+        self.known[namespace, item.delivery, route.key] = event
+        self.owned.add(event)
+        return event
 
     # 3. Ranges.
+
+    def ordinary(self, key: Key) -> list[Work]:
+        return [work for work in self.works if work.key == key and work.replay_of is None]
 
     def inputs(self, work: Work) -> list[Event]:
         """What the flow is given."""
         if work.replay_of:
             own = self.inputs(work.root)
-            return [work.event if event == work.root.event else event for event in own]
+            return [work.event if event is work.root.event else event for event in own]
         if work.key is None:
             return [work.event]
-        selected = work.event.ordinal
-        ordinary = [one.event.ordinal for one in self.works if one.key == work.key and one.replay_of is None]
-        lower = max((one for one in ordinary if one < selected), default=0)
-        return [e for e in self.events if e.key == work.key and e.replay_of is None and lower < e.ordinal <= selected]
+        history = in_order([one.event for one in self.ordinary(work.key)])
+        events = [event for event in self.events if event.key == work.key and event.replay_of is None]
+        return in_order([event for event in events if owner(event, history) is work.event])
 
     # 4. Claim.
 
@@ -270,23 +250,33 @@ class Reference:
     def _is_claimable(self, work: Work) -> bool:
         if work.state not in (WAITING, RETRY) or work.run_after > self.now or self._is_paused(work):
             return False
+        if work.key and not self.activated:
+            return False
+        if not work.claimed and self.is_leased_by_old_binary(work.event):
+            return False
         lane = work.event.lane
-        if lane is None:
-            return True
-        if lane in self.held:
-            return False
-        others = [one for one in self.works if one is not work and one.is_live and one.event.lane == lane]
-        if any(one.state in (PROCESSING, RETRY) for one in others):
-            return False
-        return work.state == RETRY or not any(one.run_after <= self.now and one.first < work.first for one in others)
+        return lane is None or (lane not in self.held and self._is_first(work, lane))
+
+    def _is_first(self, work: Work, lane: tuple[str, ...]) -> bool:
+        """No other item of the lane holds it, and it is the first due one."""
+        siblings = [one for one in self.works if one.is_live and one.event.lane == lane]
+        if any(one.state in (PROCESSING, RETRY) for one in siblings):
+            return work.state == RETRY
+        return work is min((one for one in siblings if one.run_after <= self.now), key=lambda one: one.first)
 
     def _is_paused(self, work: Work) -> bool:
-        return bool(self.paused & {"namespace", work.route.pack, (work.route.key, work.route.version)})
+        route = work.route
+        return bool(self.paused & {route.namespace, route.pack, (route.namespace, route.key, route.version)})
+
+    def is_leased_by_old_binary(self, event: Event) -> bool:
+        return event in self.owned and event in self.legacy_leases and self.legacy_leases[event] > self.now
 
     def claim(self, works: Iterable[Work]) -> None:
         for work in works:
-            work.state, work.claimed, work.lease_ends = PROCESSING, True, self.now + LEASE
+            work.state, work.lease_ends = PROCESSING, self.now + LEASE
+            work.claimed, work.first_claimed = self.now, work.first_claimed or self.now
             work.attempts += 1
+            self.owned.discard(work.event)
 
     # 5. The end of an attempt.
 
@@ -305,15 +295,31 @@ class Reference:
 
     def fail(self, work: Work, delay: timedelta) -> None:
         """A counted failure: again, or dead when the budget is used up."""
-        if work.attempts >= work.route.attempts:
+        if work.attempts >= work.route.attempts or self._is_given_up(work):
             self.end(work, DEAD)
         else:
             self.retry(work, delay)
 
+    def defer(self, work: Work, delay: timedelta) -> None:
+        """RetryLater without counting: up to the route's GiveUpAfter."""
+        if self._is_given_up(work):
+            self.end(work, DEAD)
+        else:
+            self.retry(work, delay, counts=False)
+
+    def _is_given_up(self, work: Work) -> bool:
+        """Counted from the first attempt's start to this one's."""
+        assert work.claimed
+        assert work.first_claimed
+        return work.route.give_up is not None and work.claimed - work.first_claimed >= work.route.give_up
+
     def rescue(self) -> int:
         lost = [work for work in self.works if work.state == PROCESSING and work.lease_ends and work.lease_ends <= self.now]
         for work in lost:
-            self.fail(work, timedelta())
+            if work.attempts >= work.route.attempts:
+                self.end(work, DEAD)
+            else:
+                self.retry(work, timedelta())
         return len(lost)
 
     def cancel(self, work: Work) -> str:
@@ -341,78 +347,11 @@ class Reference:
         work.run_after = self.now
         return True
 
-    # 6. Replay.
-
-    def replay(self, dead: Sequence[Work], targets: dict[str, Route]) -> list[str]:
-        """One answer each: empty (replayed), `deferred`, or the code of the refusal. `targets`: route key → version to run under."""
-        answers = {work: self._refusal(work) for work in dead}
-        newest = {work: self._newest(work) for work in dead}
-        taken: list[object] = []
-        for work in sorted((one for one in dead if not answers[one]), key=lambda one: newest[one].first):
-            last = newest[work]
-            if last in taken or (last.key and last.scope in taken):
-                answers[work] = "deferred"
-            else:
-                taken += [last, last.scope] if last.key else [last]
-                self._replay(last, targets.get(last.route.key, last.route))
-        return [answers[work] for work in dead]
-
-    def _newest(self, work: Work) -> Work:
-        replay = next((one for one in self.works if one.replay_of is work), None)
-        return work if replay is None else self._newest(replay)
-
-    def _refusal(self, work: Work) -> str:
-        newest = self._newest(work)
-        if work.state != DEAD:
-            return "not_dead"
-        if work.discarded:
-            return "discarded"
-        if newest is not work and newest.state not in (DEAD, CANCELLED):
-            return "already_replayed"
-        if newest.key and any(one.key and one.is_open and one.scope == newest.scope for one in self.works):
-            return "active_generation"
-        return ""
-
-    def _replay(self, newest: Work, route: Route) -> None:
-        event = Event(self._ordinal(), newest.event.item, route, None, replay_of=newest.event.ordinal)
-        self.events.append(event)
-        self.works.append(Work(event, event.ordinal, self.now, replay_of=newest))
-
-    # 8. Retention.
-
-    def prune(self, before: datetime, dead_before: datetime) -> tuple[int, int]:
-        """How many events and items went. A replayed item and its replays go together or not at all."""
-        gone: list[Work] = []
-        events = [event for event in self.events if event.route is None and self.created[event.ordinal] < before]
-        for key in {work.key for work in self.works if work.key and work.replay_of is None}:
-            ordinary = [work for work in self.works if work.key == key and work.replay_of is None]
-            for work in sorted(ordinary, key=lambda one: one.event.ordinal)[:-1]:
-                if not self._is_over(work, before, dead_before):
-                    break
-                gone.append(work)
-                events += self.inputs(work)
-        for work in self.works:
-            if work.key is None and work.replay_of is None and self._is_over(work, before, dead_before):
-                gone.append(work)
-                events.append(work.event)
-        replays = [work for work in self.works if work.replay_of and work.root in gone]
-        events += [work.event for work in replays]
-        self.works = [work for work in self.works if work not in gone and work not in replays]
-        self.events = [event for event in self.events if event not in events]
-        self.known = {name: event for name, event in self.known.items() if event not in events}
-        return len(events), len(gone) + len(replays)
-
-    def _is_over(self, root: Work, before: datetime, dead_before: datetime) -> bool:
-        def over(work: Work) -> bool:
-            return work.ended is not None and work.ended < (dead_before if work.state == DEAD and not work.discarded else before)
-
-        return all(over(work) for work in self.works if work.root is root)
-
     # Configuration.
 
     def publish(self, route: Route) -> None:
-        self.routes[route.key] = route
-        self.keys_ever.add(route.key)
+        self.routes[route.namespace, route.key] = route
+        self.keys_ever.add((route.namespace, route.key))
 
-    def retire(self, key: str) -> None:
-        del self.routes[key]
+    def retire(self, namespace: str, key: str) -> None:
+        del self.routes[namespace, key]

@@ -1,4 +1,8 @@
-"""Make a failing history short: leave out steps, then parts of steps, then put every member back to its default."""
+"""Make a failing history short: leave out steps, then parts of steps, then put every member back to its default.
+
+Hypothesis shortens what it drew, without knowing where a step begins and that it stays the same step elsewhere: in five minutes it left
+dozens of steps of histories of which six were needed.
+"""
 
 from __future__ import annotations
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.model.beginning import Beginning
 from tests.model.history import play
 from tests.model.steps import Advance, Claim, Deliver, End, One, Replay, Step
-from tests.model.world import Beginning
 
 FOUND: dict[str, list[Step]] = {
     "a late report of a lost lease ended the item when its new lease reported in the same completion": [

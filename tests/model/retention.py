@@ -1,0 +1,42 @@
+"""Retention, in the reference (protocol 8)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from tests.model.order import in_order
+from tests.model.reference import Reference
+from tests.model.values import DEAD, Event, Work
+
+
+def prune(model: Reference, before: datetime, dead_before: datetime) -> tuple[int, int]:
+    """How many events and items went. A replayed item and its replays go together or not at all."""
+    gone: list[Work] = []
+    events: list[Event] = [event for event in model.events if event.route is None and event.created < before]
+
+    def take(work: Work) -> bool:
+        if not all(_is_over(one, before, dead_before) for one in model.works if one.root is work):
+            return False
+        gone.append(work)
+        events.extend(model.inputs(work))
+        return True
+
+    for key in {work.key for work in model.works if work.key and work.replay_of is None}:
+        by_event = {work.event: work for work in model.ordinary(key)}
+        for event in in_order(list(by_event))[:-1]:
+            if not take(by_event[event]):
+                break
+    for work in model.works:
+        if work.key is None and work.replay_of is None:
+            take(work)
+    replays = [work for work in model.works if work.replay_of and work.root in gone]
+    events += [work.event for work in replays]
+    model.works = [work for work in model.works if work not in gone and work not in replays]
+    model.events = [event for event in model.events if event not in events]
+    model.known = {name: event for name, event in model.known.items() if event not in events}
+    model.owned.difference_update(events)
+    return len(events), len(gone) + len(replays)
+
+
+def _is_over(work: Work, before: datetime, dead_before: datetime) -> bool:
+    return work.ended is not None and work.ended < (dead_before if work.state == DEAD and not work.discarded else before)
