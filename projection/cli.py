@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
-from enum import Enum
 from typing import Any, Final
 
 from django.core.exceptions import ImproperlyConfigured
@@ -46,8 +45,6 @@ def iso(moment: datetime | None) -> str | None:
 def _jsonable(value: object) -> object:
     if isinstance(value, datetime):
         return iso(value)
-    if isinstance(value, Enum):
-        return value.value
     if isinstance(value, Decimal):
         return str(value)
     if is_dataclass(value) and not isinstance(value, type):

@@ -174,3 +174,27 @@ def test_rows_from_before_ordinals_go_with_the_generation_that_represents_them()
     assert prune(terms()) == Pruned()
     assert set(Event.objects.values_list("id", flat=True)) == {late.id, second.id}, f"of {first.id}, {own.id} too"
     assert list(WorkItem.objects.values_list("id", flat=True)) == [newest.id], f"not {old.id}"
+
+
+@pytest.mark.parametrize("mode", ["projection", "per_event"])
+def test_what_is_replayed_just_now_is_kept_whole(mode: str) -> None:
+    ingress = open_ingress()
+    ingress.route(mode=mode)
+    run_generations(ingress, 7, [2, 1], die=0)
+    age(400)
+    (dead, *_) = (item for item in generations(7) if item.state == "dead")
+    assert isinstance(replay(dead.work_id, actor="me", reason="fixed"), Replayed)
+    kept = set(WorkItem.objects.filter(work_id=dead.work_id).values_list("id", flat=True))
+    assert prune(terms(), dry_run=True) == prune(terms())
+    assert kept <= set(WorkItem.objects.values_list("id", flat=True))
+    with recording() as seen:
+        drain_claims()
+    assert seen.inputs == ([1, 2] if mode == "projection" else [1])
+
+
+def test_a_dry_run_counts_unrouted_facts_and_keeps_them() -> None:
+    ingress = open_ingress()
+    ingress.admit(*changes(7, 2))
+    age(31)
+    assert prune(terms(), dry_run=True) == Pruned(events=2)
+    assert Event.objects.count() == 2

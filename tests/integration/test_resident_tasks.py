@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from ctypes import c_bool
+from multiprocessing.sharedctypes import RawValue
 from typing import Any
 
 import pytest
@@ -24,6 +26,7 @@ pytestmark = pytest.mark.usefixtures("database")
 @pytest.fixture(autouse=True)
 def no_flag(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stopping, "_flag", None)
+    monkeypatch.setattr(stopping, "_stops", RawValue(c_bool, False))
 
 
 def queued() -> list[tuple[str, tuple[int, ...], str]]:

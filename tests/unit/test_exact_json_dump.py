@@ -88,3 +88,8 @@ def test_a_parsed_number_is_a_decimal_that_keeps_its_digits() -> None:
     for twin in (copy.copy(number), copy.deepcopy(number), pickle.loads(pickle.dumps(number))):
         assert isinstance(twin, ExactNumber)
         assert (twin, twin.literal) == (number, "10.10")
+
+
+def test_an_integer_with_more_digits_than_the_interpreter_writes_is_refused() -> None:
+    with pytest.raises(NoExactJson, match="integer without JSON form"):
+        dump({"a": 10**5000})

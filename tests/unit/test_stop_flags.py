@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
+from ctypes import c_bool
+from multiprocessing.sharedctypes import RawValue
 
 import pytest
 
@@ -15,6 +18,7 @@ from projection.stopping import StopFlag
 @pytest.fixture(autouse=True)
 def no_flag(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stopping, "_flag", None)
+    monkeypatch.setattr(stopping, "_stops", RawValue(c_bool, False))
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -60,3 +64,29 @@ def test_a_loop_ends_once_the_process_that_started_it_is_gone(monkeypatch: pytes
     assert not flag()
     monkeypatch.setattr(os, "getppid", lambda: 1)
     assert flag()
+
+
+@pytest.fixture
+def killed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[int, object]]]:
+    """What a process that lets SIGTERM pass does to itself all the same: (signal, what is set for it then)."""
+    found: list[tuple[int, object]] = []
+    monkeypatch.setattr(os, "kill", lambda pid, number: found.append((number, signal.getsignal(number))))
+    former = signal.getsignal(signal.SIGTERM)
+    stopping.outlast_group_signal()
+    yield found
+    signal.signal(signal.SIGTERM, former)
+
+
+def test_a_signal_to_the_whole_group_passes_once_the_head_has_said_that_it_stops(
+    killed: list[tuple[int, object]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stopping, "sleep", lambda _: stopping.stop_all())  # the head says so a moment later
+    signal.raise_signal(signal.SIGTERM)
+    signal.raise_signal(signal.SIGTERM)
+    assert killed == []
+
+
+def test_a_signal_to_one_process_alone_ends_it(killed: list[tuple[int, object]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stopping, "HEAD_SECONDS", 0.02)
+    signal.raise_signal(signal.SIGTERM)
+    assert killed == [(signal.SIGTERM, signal.SIG_DFL)]

@@ -18,6 +18,7 @@ from projection.worker import drain_claims
 from tests.deliveries import Ingress, change, open_ingress, states
 from tests.flows_of_tests import recording
 from tests.rows import event_row, work_row
+from tests.workers_by_hand import at
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -165,3 +166,41 @@ def test_an_event_behind_every_selection_is_nobodys_input_yet(history: History) 
     assert executions() == [[first.id, selected.id]]
     assert repair().missing_tasks == 1
     assert executions() == [[behind.id]]
+
+
+def test_numbered_rows_keep_their_ordinals_although_the_clock_ran_back_between_them(history: History) -> None:
+    """In no cycle, so their edges decide and not the time."""
+    second, first = history.event(6, -4), history.event(5, -3.5)
+    oldest, last = history.event(0, -9), history.event(9, -0.5)
+    history.item(last)
+    assert executions() == [[oldest.id, first.id, second.id, last.id]]
+
+
+def test_a_selection_without_ordinal_is_no_proof_although_the_new_one_is_later(history: History) -> None:
+    """The clock had run back: what the unnumbered selection represents by time, the numbered one behind it does not by ordinal."""
+    early, selected = history.event(9, -3), history.event(0, -2)
+    history.item(selected)
+    missing = history.event(5, -1)
+    before = list(WorkItem.objects.order_by("id").values())
+    report = history.ingress.admit(change(7, id=missing.delivery_id))
+    assert (report.repaired, report.deferred) == (0, 1)
+    assert list(WorkItem.objects.order_by("id").values()) == before
+    assert f"event {early.id} would be lost" in Receipt.objects.get(state="pending").last_error
+    assert executions() == [[early.id, selected.id]]
+    Receipt.objects.update(next_attempt_at=None)
+    drain_receipts()
+    assert executions() == [[missing.id]]
+
+
+def test_numbered_rows_need_no_proof_by_time() -> None:
+    """The clock ran back between two admissions: where every row has its ordinal, that alone decides and nothing is refused."""
+    ingress = open_ingress()
+    ingress.route()
+    moment = clock.now()
+    with at(moment):
+        ingress.admit(change(7))
+    with at(moment - timedelta(minutes=5)):
+        report = ingress.admit(change(7))
+    assert (report.events, report.deferred) == (1, 0)
+    assert states(7) == ["pending"]
+    assert executions() == [list(Event.objects.order_by("enqueue_ordinal").values_list("id", flat=True))]

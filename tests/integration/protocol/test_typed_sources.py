@@ -21,6 +21,7 @@ COUNT = 265
 LOOSE = {"case-insensitive": "utf8mb4_general_ci", "PAD SPACE": "utf8mb4_bin"}
 """On both servers these two pad; the first also folds case."""
 START = datetime(2026, 5, 5, 5, 5, 0, 250123, tzinfo=UTC)
+LATER = timedelta(seconds=1)
 
 
 @pytest.fixture(params=["as it is", *LOOSE])
@@ -36,13 +37,18 @@ def collation(request: pytest.FixtureRequest, database: None) -> Iterator[str]:
 
 
 def sources() -> list[dict[str, Any]]:
-    """Ids that only a strict comparison tells apart, in two types, over three chunks of 128 keys."""
+    """Ids that only a strict comparison tells apart, each in two types that do so too, over three chunks of 128 keys."""
     look_alikes = ("CASE-{}", "case-{}", "case-{} ", "Case-{}", "cäse-{}")
-    ids = [template.format(number) for number in range(COUNT // len(look_alikes)) for template in look_alikes]
-    return [
-        change(one, type="contact" if at % 2 else "Contact", lane=f"{'contact' if at % 2 else 'Contact'}:{one}")
-        for at, one in enumerate(ids)
+    typed = [
+        ("Contact" if number % 2 else "contact", template.format(number // 2))
+        for number in range(COUNT // len(look_alikes))
+        for template in look_alikes
     ]
+    return [change(one, type=kind, lane=f"{LANES[kind]}:{one}") for kind, one in typed]
+
+
+LANES = {"contact": "first", "Contact": "second"}
+"""Of the types; folded lanes of both would be one."""
 
 
 def outcome(namespace: str) -> dict[tuple[str, str, str, str], tuple[int, int, set[datetime | None], set[datetime]]]:
@@ -62,7 +68,8 @@ def admit(namespace: str, case: str, *, together: bool) -> None:
     ingress.route("crm", flow="crm.contact", settle=5.0, source_id_case=case)
     ingress.route("erp", flow="erp.contact", settle=60.0, source_id_case=case)
     items = sources()
-    for moment, wave in ((START, items), (START + timedelta(seconds=1), [{**one, "id": f"{one['id']} again"} for one in items])):
+    first = [one for one in items if one["type"] == "contact"]
+    for moment, wave in ((START, first), (START + LATER, [{**one, "id": f"{one['id']} again"} for one in items])):
         with at(moment):
             for batch in [wave] if together else [[one] for one in wave]:
                 ingress.send(*batch)
@@ -78,9 +85,11 @@ def test_a_batch_gives_each_source_what_it_gets_alone(collation: str, case: str)
     assert together == alone
     if case == "exact":
         assert len(together) == 2 * COUNT, "two companions each"
-        assert {one[:2] for one in together.values()} == {(2, 1)}
+        assert {(key[0], *one[:2]) for key, one in together.items()} == {("contact", 2, 1), ("Contact", 1, 1)}
     else:
         assert len(together) < 2 * COUNT
     settled = {"crm": START + timedelta(seconds=5), "erp": START + timedelta(seconds=60)}
-    for (_, _, _, companion), (_, _, deadlines, due) in together.items():
-        assert deadlines == due == {settled[companion]}
+    for (kind, _, _, companion), (_, _, deadlines, due) in together.items():
+        assert deadlines == due == {settled[companion] + (LATER if kind == "Contact" else timedelta())}, (
+            "each type has its own bursts"
+        )
