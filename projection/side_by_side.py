@@ -28,7 +28,7 @@ THREADS: Final = 8
 below which the worker claims more: nobody else can run what waits here."""
 THREADS_A_DESTINATION: Final = 4
 TICK_SECONDS: Final = 0.2
-"""How often time-outs and the stop flag are looked at while flows run."""
+"""How often time-outs are looked at while flows run, and the worker's stop flag while it waits for them."""
 FLUSH_SECONDS: Final = 0.25
 """An ending waits at most about this long for company before it is written."""
 FLUSH_ITEMS: Final = 100
@@ -49,8 +49,8 @@ class SideBySide:
     A runner takes attempts of one destination, one after another, until none is left: fast flows cost no hand-over between threads.
     `run` runs an attempt: its ending, or None when it has ended itself. `write` ends attempts in the database; what it raises is tried
     again (conflict, database away), or one by one, so that the one at fault fails alone and goes to `abandon`. `stuck` counts threads
-    given up to flows that did not return in time; a process with any of them should end when it can. Once `stop()` is true, or a flow
-    ran into its time-out, what has not started is handed back: it must not pile up behind threads that do not return.
+    given up to flows that did not return in time; a process with any of them should end when it can. Once a flow ran into its time-out,
+    what has not started is handed back: it must not pile up behind threads that do not return.
     """
 
     def __init__(
@@ -58,10 +58,9 @@ class SideBySide:
         run: Callable[[Attempt], Ending | None],
         write: Callable[[Sequence[Ending]], object],
         abandon: Callable[[Ending], object],
-        stop: Callable[[], bool],
     ) -> None:
         self.stuck = 0
-        self._run, self._write, self._abandon, self._stop = run, write, abandon, stop
+        self._run, self._write, self._abandon = run, write, abandon
         self._pool: ThreadPoolExecutor | None = None
         self._keeper: threading.Thread | None = None
         self._changed = threading.Condition()
@@ -91,8 +90,6 @@ class SideBySide:
             if self._keeper is None:
                 self._keeper = threading.Thread(target=self._keep, name="keeper", daemon=True)
                 self._keeper.start()
-            if self._stop():
-                self._hand_back_unstarted()
             self._start_runners()
             self._changed.notify_all()
 
@@ -105,6 +102,12 @@ class SideBySide:
         """Whether everything that was submitted has been written, within this time."""
         with self._changed:
             return self._changed.wait_for(self._is_done, seconds)
+
+    def hand_back_unstarted(self) -> None:
+        """Give back what has not started, as a worker does that stops."""
+        with self._changed:
+            self._hand_back_unstarted()
+            self._changed.notify_all()
 
     @property
     def is_broken(self) -> bool:
@@ -162,7 +165,7 @@ class SideBySide:
     # ---- the keeper's side
 
     def _keep(self) -> None:
-        """Body of the keeper: look at time-outs and the stop flag, write endings in batches, until closed and done."""
+        """Body of the keeper: look at time-outs, write endings in batches, until closed and done."""
         try:
             while not self._is_over():
                 if ended := self._wait_for_endings():
@@ -180,7 +183,7 @@ class SideBySide:
             self._changed.wait_for(lambda: self._is_due() or (self._closed_at is not None and self._is_done()), TICK_SECONDS)
             stuck_before = self.stuck
             self._give_up_late_ones()
-            if self._stop() or self.stuck > stuck_before:
+            if self.stuck > stuck_before:
                 self._hand_back_unstarted()
             if not self._is_due():
                 return []

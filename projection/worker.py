@@ -15,13 +15,13 @@ from django.conf import settings
 
 from projection.claim import ClaimedBatch, claim
 from projection.complete import Ending, complete
-from projection.execute import Attempt, prepare, run_atomic, run_plain
+from projection.execute import Attempt, hand_back, prepare, run_atomic, run_plain
 from projection.flow_transactions import forget_connection
 from projection.heartbeat import Heartbeat, forget_silent_workers
 from projection.logs import log_event
 from projection.rescue import rescue
 from projection.retry_policy import error_text
-from projection.side_by_side import SideBySide
+from projection.side_by_side import TICK_SECONDS, SideBySide
 from projection.wake import Listener
 
 POLL_SECONDS: Final = 1.0
@@ -45,7 +45,7 @@ class ClaimWorker:
         self._batch = batch or settings.HEADRACE_WORKER_BATCH
         self._lease_seconds = settings.HEADRACE_LEASE_SECONDS
         self._stop = stop
-        self._pool = SideBySide(self._run_plain, self._complete, self._abandon, stop)
+        self._pool = SideBySide(self._run_plain, self._complete, self._abandon)
         self._rescued_at = float("-inf")
         self.next_due: float | None = None
         """Seconds until the earliest waiting item, as of the last claim that found nothing."""
@@ -76,12 +76,13 @@ class ClaimWorker:
         if self._pool.wait_until_done(0):
             return False
         with self._timed("execute"):
-            while not (self._pool.wait_until_done(POLL_SECONDS) or self.is_stuck):
+            while not (self._pool.wait_until_done(TICK_SECONDS) or self.is_stuck or self._stops()):
                 pass
         return True
 
     def close(self) -> None:
-        """Bring what was claimed to its end, then end the pool of flow threads."""
+        """Bring what was claimed to its end, once stopped only what has started, then end the pool of flow threads."""
+        self._stops()
         self._pool.close()
 
     @property
@@ -91,9 +92,16 @@ class ClaimWorker:
 
     def _wait_for_room(self) -> bool:
         """False when the worker should end before there is room for more."""
-        while not self._pool.wait_for_room(POLL_SECONDS):
-            if self._stop() or self.is_stuck:
+        while not self._pool.wait_for_room(TICK_SECONDS):
+            if self.is_stuck or self._stops():
                 return False
+        return True
+
+    def _stops(self) -> bool:
+        """Whether the worker is told to stop; then what has not started is handed back. (The flag belongs to this thread.)"""
+        if not self._stop():
+            return False
+        self._pool.hand_back_unstarted()
         return True
 
     def _execute(self, batch: ClaimedBatch) -> None:
@@ -103,7 +111,11 @@ class ClaimWorker:
         except BaseException:
             self._heartbeat.drop(batch.ids)  # nobody runs them here: their leases run out
             raise
-        self._pool.submit([attempt for attempt in attempts if not attempt.flow.atomic], broken)
+        plain = [attempt for attempt in attempts if not attempt.flow.atomic]
+        if self._stop():
+            self._pool.submit((), [*broken, *map(hand_back, plain)])
+        else:
+            self._pool.submit(plain, broken)
         atomic: dict[str, list[Attempt]] = {}
         for attempt in attempts:
             if attempt.flow.atomic:

@@ -50,7 +50,7 @@ class Written:
 
 
 def run_all(attempts: Sequence[Attempt], written: Written, run: Callable[[Attempt], Ending | None]) -> None:
-    pool = SideBySide(run, written.write, written.abandon, lambda: False)
+    pool = SideBySide(run, written.write, written.abandon)
     pool.submit(attempts)
     pool.close()
 
@@ -110,7 +110,7 @@ def test_an_ending_that_cannot_be_written_harms_no_other(capsys: pytest.CaptureF
                 raise ValueError("not this one")
             written.write(endings)
 
-        pool = SideBySide(processed, write, written.abandon, lambda: False)
+        pool = SideBySide(processed, write, written.abandon)
         pool.submit(attempts)
         pool.close()
     assert written.abandoned == [bad]
@@ -160,13 +160,13 @@ def test_a_worker_whose_completion_failed_for_a_while_runs_nothing_twice(monkeyp
 def test_a_pool_whose_keeper_died_says_that_it_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
     died = threading.Event()
 
-    def stop() -> bool:
+    def look() -> None:
         if threading.current_thread().name == "keeper":
             died.set()
             raise RuntimeError("a bug")
-        return False
 
-    pool = SideBySide(processed, lambda _: None, lambda _: None, stop)
+    pool = SideBySide(processed, lambda _: None, lambda _: None)
+    monkeypatch.setattr(pool, "_give_up_late_ones", look)
     assert not pool.is_broken
     pool.submit([])
     assert died.wait(10)
@@ -174,3 +174,19 @@ def test_a_pool_whose_keeper_died_says_that_it_is_broken(monkeypatch: pytest.Mon
     assert keeper is not None
     keeper.join(10)
     assert pool.is_broken
+
+
+def test_only_the_worker_s_own_thread_asks_whether_it_stops() -> None:
+    """The flag of a resident loop asks the connection of its thread, which holds the loop's slot."""
+    ingress = open_ingress()
+    ingress.route(mode="per_event")
+    ingress.admit(*[change(n) for n in range(30)])
+    asked: set[str] = set()
+
+    def stop() -> bool:
+        asked.add(threading.current_thread().name)
+        return False
+
+    with recording():
+        assert drain_claims(batch=10, stop=stop) == 30
+    assert asked == {threading.current_thread().name}
