@@ -15,7 +15,7 @@ from django.db import DataError, OperationalError
 from django.http import HttpResponse
 from django.test import Client
 
-from connectors import last_known, metrics, secrets, spool_drain, spool_files, spooling
+from connectors import endpoints_cache, last_known, metrics, secrets, spool_drain, spool_files, spooling
 from connectors.models import Endpoint, Receipt
 from connectors.outage import outage
 from connectors.spool_drain import Drain
@@ -333,6 +333,15 @@ def test_a_web_process_that_was_just_started_knows_the_endpoints_of_before(githu
     assert Drain().run() == {"accepted": 1}
 
 
+def test_of_an_endpoint_that_does_not_spool_nothing_old_is_believed() -> None:
+    open_endpoint(slug="other")
+    name = ("default", "other")
+    assert last_known.find(name) is not None
+    assert last_known.last_known(name) is not None
+    with mock.patch.object(endpoints_cache.find, "_seconds", 0.0), unreachable(), pytest.raises(OperationalError):
+        last_known.find(name)
+
+
 def test_facts_older_than_a_day_and_a_broken_file_are_no_facts(github: Ingress, spool: Path) -> None:
     Keeper().look()
     known = json.loads((spool / last_known.FILE).read_text())
@@ -359,8 +368,8 @@ def test_this_process_own_facts_count_where_they_are_newer(github: Ingress) -> N
     """The endpoint was made after the file was written; deliveries came through this process."""
     known = last_known.find(("default", "main"))
     assert known is not None
-    with unreachable(), mock.patch("connectors.timed_cache.KEPT_SECONDS", 0.0):
-        found = last_known.last_known(("default", "main"))
+    with mock.patch.object(endpoints_cache.find, "_seconds", 0.0), unreachable():
+        found = last_known.find(("default", "main"))
     assert found is not None
     assert (found.id, found.secrets) == (github.endpoint.id, (github.secret,))
     factories.endpoint(github.pack, "young")

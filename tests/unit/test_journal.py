@@ -63,6 +63,7 @@ def test_a_body_cannot_pass_for_a_record() -> None:
     data = bytearray(framed(forged, KEY) + framed(b"after", KEY))
     data[5] ^= 1
     assert payloads(bytes(data)) == [b"after"]
+    assert damages(bytes(data)) == [Damaged(0, HEADER_BYTES + len(forged), torn=False)]
 
 
 def test_another_files_records_are_none_of_this_one() -> None:
