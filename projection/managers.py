@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.db import models
 
+from projection import older_schema
 from projection.clock import from_db
 from projection.order import Place
 from projection.queue_classes import earliest_of_each
@@ -109,6 +110,8 @@ class WorkItemManager(models.Manager["WorkItem"]):
 
     def insert_work_items(self, rows: Sequence[tuple[Any, ...]]) -> int:
         """Several statements when the rows exceed a packet."""
+        if older_schema.is_before_replays():
+            return insert_rows("insert_work_items_before_replays", [(*row[:3], *row[4:]) for row in rows])
         return insert_rows("insert_work_items", rows)
 
     def advance_generations(self, selections: Sequence[tuple[int, int, int, datetime, int, datetime]]) -> int:

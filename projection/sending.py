@@ -10,6 +10,7 @@ from typing import Any, Final
 from django.db import DEFAULT_DB_ALIAS, connection, connections
 
 from projection.multi_row import multi_row_texts
+from projection.older_schema import fitted
 from projection.statements import catalogue
 
 LONGEST_INSERT_BYTES: Final = 8 * 1024 * 1024
@@ -54,7 +55,7 @@ class Sender:
         text = catalogue(self._folder)[name]
         for part, value in parameters.items():
             text = text.replace(f"{{{part}}}", str(value)) if f"{{{part}}}" in text else text
-        return text
+        return fitted(text)
 
 
 _projection: Final = Sender(Path(__file__).parent / "sql")

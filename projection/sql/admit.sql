@@ -72,6 +72,15 @@ INSERT INTO `_System_ConnectorWorkItem`
 VALUES
   (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 
+-- name: insert_work_items_before_replays
+-- As insert_work_items, into a schema without ReplayOfWorkId: nothing is a replay there (P12).
+INSERT INTO `_System_ConnectorWorkItem`
+  (WorkId, ProjectionKey, ProjectionActiveKey, EventId, Namespace, PackId, RouteId, RouteVersion, CompanionPack,
+   CompanionFlow, WorkType, ExecutionClass, SourceScopeKey, SourceLane, LaneKey, LanePosition, LaneOrdinal, EventCreatedDate,
+   DeliverySequence, QueueClass, State, RunAfter, Attempts, MaxAttempts, CreatedDate)
+VALUES
+  (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+
 -- name: advance_generations
 -- Moves the selection of locked, unclaimed generations, each row to its own. Rows by primary key. Fewer rows than given: a row was
 -- claimed without our lock, which cannot be.

@@ -11,8 +11,8 @@ from django.db import connection
 
 from ops_ui.start import CannotStart
 from ops_ui.start.prepare import _activate as activate_at_the_start
-from projection import activation, clock
-from projection.models import Event, ProjectionProtocol
+from projection import activation, clock, older_schema
+from projection.models import Event, ProjectionProtocol, WorkItem
 from projection.states import State
 from projection.worker import drain_claims
 from tests.commands import run
@@ -30,9 +30,15 @@ def _execute(text: str) -> None:
         cursor.execute(text)
 
 
+def of_source(contact: int) -> list[str]:
+    """States of its work items, read without any other column."""
+    return list(WorkItem.objects.filter(source_lane=f"contact:{contact}").order_by("id").values_list("state", flat=True))
+
+
 @contextmanager
 def without_replay_column() -> Iterator[str]:
     _execute(f"ALTER TABLE `{WORK}` RENAME COLUMN ReplayOfWorkId TO SomethingElse")
+    older_schema.forget()
     try:
         yield f"{WORK}.ReplayOfWorkId"
     finally:
@@ -70,16 +76,22 @@ def test_an_incomplete_schema_is_refused_by_both_entries_naming_what_is_missing(
     assert activation.is_activated()
 
 
-def test_per_event_work_runs_and_projections_wait_while_the_protocol_table_is_missing() -> None:
+@pytest.mark.parametrize("lacking", [without_replay_column, without_protocol_table])
+def test_per_event_work_runs_and_projections_wait_while_the_schema_is_incomplete(lacking: type) -> None:
     ingress = open_ingress()
     ingress.route(on=("changed",))
     ingress.route("single", mode="per_event", kind="deal.action", on=("action",))
     ProjectionProtocol.objects.all().delete()
     activation.forget()
-    with recording(), without_protocol_table():
+    with recording() as seen, lacking():
         ingress.admit(change(7), change(8, kind="action"))
+        ingress.admit(change(7, id="twice"), change(7, id="twice"), change(8, id="again", kind="action"))
+        ingress.admit(change(7, id="twice"), change(8, id="again", kind="action"))  # duplicates ask for coverage
+        seen.raises.append(RuntimeError("once"))
         assert drain_claims() == 1
-        assert (states(7), states(8)) == (["pending"], ["processed"])
+        let_retries_come_due()
+        assert drain_claims() == 2
+        assert (of_source(7), of_source(8)) == (["pending"], ["processed"] * 2)
     activation.activate("test")
     with recording():
         assert drain_claims() == 1
