@@ -18,6 +18,7 @@ from ops_ui.start.supervisor import serve
 
 USAGE: Final = "usage: script/server, or script/manage COMMAND [ARGUMENT…]\n"
 BAD_CONFIGURATION: Final = 2
+RESTORE: Final = "restore"
 
 
 def manage(installation: Installation, arguments: list[str]) -> int:
@@ -29,7 +30,8 @@ def manage(installation: Installation, arguments: list[str]) -> int:
         use = Use(installation.private)
         use.__enter__()  # and no exit: manage.py goes on using it
         use.hand_over()
-    if not has_tables(database(read(installation.environ)["DATABASE_URL"])):
+    # A backup is restored into an empty database only.
+    if arguments[:1] != [RESTORE] and not has_tables(database(read(installation.environ)["DATABASE_URL"])):
         preparation = [sys.executable, "-m", "ops_ui.start.prepare", SCHEMA_ONLY]
         code = subprocess.run(preparation, env=dict(installation.environ), cwd=CHECKOUT, stdout=sys.stderr, check=False).returncode  # noqa: S603  # our own module
         if code:

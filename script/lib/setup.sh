@@ -57,6 +57,7 @@ setup_database_programs() {
 
 setup_test_programs() {
   local missing=()
+  has mariadb-dump || has mysqldump || missing+=(mariadb-client)
   has chromium || has chromium-browser || has google-chrome || missing+=(chromium)
   # Without any font a browser draws no text.
   compgen -G '/usr/share/fonts/truetype/*/*.ttf' >/dev/null || missing+=(fonts-dejavu-core)
