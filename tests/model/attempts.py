@@ -19,10 +19,15 @@ from tests.model.world import LEASE_SECONDS, Held, World
 
 @dataclass(frozen=True, repr=False)
 class Claim(Written):
+    """Claim as much as there is, up to the limit; `beside_old_binary`: what an old binary leases may use up some of it."""
+
     limit: int = 1
+    beside_old_binary: bool = False
 
     def take(self, world: World) -> None:
-        claim_some(world, self.limit)
+        model = world.model
+        leased = sum(model.is_leased_by_old_binary(work.event) for work in model.works if work.is_open)
+        claim_some(world, self.limit, at_least=self.limit - leased if self.beside_old_binary else self.limit)
 
 
 ENDS = ("processed", "skipped", "dead", "failed", "later", "long", "deferred", "back")
@@ -137,12 +142,16 @@ class Advance(Written):
 
 @dataclass(frozen=True, repr=False)
 class StepBack(Written):
-    """The clock goes back (another server took over), but not before what was admitted of work that has been claimed."""
+    """The clock goes back (another server took over), but not before what was admitted of work that has been claimed or has ended.
+
+    A row without ordinal that an old binary wrote before such a selection would count as represented by it, and never run: that is the
+    protocol's rule (2, S 11; 3), which knows no such row.
+    """
 
     seconds: float = 30
 
     def take(self, world: World) -> None:
         world.has_stepped_back = True
-        frozen = [work.event.created for work in world.model.works if work.claimed]
+        frozen = [work.event.created for work in world.model.works if work.claimed or not work.is_open]
         back = world.model.now - timedelta(seconds=self.seconds)
         world.set_clock(min(world.model.now, max([back, *(created + timedelta(microseconds=1) for created in frozen)])))

@@ -96,7 +96,7 @@ class Chance:
         return Deliver(items, routed=not self.once_in(5), stale=self.once_in(3), at=self.at())
 
     def claim(self) -> Claim:
-        return Claim(self.random.choice((100, 1, 2, 3)))
+        return Claim(self.random.choice((100, 1, 2, 3)), self.beside_old_binary)
 
     def end(self) -> End:
         late = self.which() if self.once_in(5) else None

@@ -21,7 +21,7 @@ from projection.repair import Repaired, repair
 from projection.union import UnsafeReplacement
 from tests.model.choosing import Written, pick, place
 from tests.model.reference import Loss
-from tests.model.values import LEASE, Counts, Event, Item, Route
+from tests.model.values import LEASE, PROCESSED, Counts, Event, Item, Route
 from tests.model.world import KINDS, NAMESPACES, SOURCES, Pending, World
 
 
@@ -231,3 +231,21 @@ class OldBinaryLeases(Written):
             rows = EventRow.objects.filter(id=world.event_ids[event.number], executor_owner="event")
             assert rows.update(lease_token="old", lease_expires_at=ends, status="processing") == 1
             model.legacy_leases[event] = ends
+
+
+@dataclass(frozen=True, repr=False)
+class OldBinaryEnds(Written):
+    """An old binary finishes what it leases: the result is copied to the unclaimed item, nothing runs a second time, the lane goes on."""
+
+    which: int = 0
+
+    def take(self, world: World) -> None:
+        model = world.model
+        work = pick([one for one in model.works if one.is_open and model.is_leased_by_old_binary(one.event)], self.which)
+        if work is not None:
+            rows = EventRow.objects.filter(id=world.event_ids[work.event.number], executor_owner="event")
+            ended = {"status": "processed", "terminal_at": model.now, "lease_token": None, "lease_expires_at": None}
+            assert rows.update(**ended) == 1
+            del model.legacy_leases[work.event]
+            world.account(work, model.inputs(work))
+            model.end(work, PROCESSED)

@@ -63,7 +63,6 @@ def _replay(model: Reference, dead: Work, route: Route) -> None:
         replayed.sequence,
         replayed.item,
         route,
-        None if model.activated else model.now,
         owned_by_event=not model.activated,
         replay_of=replayed.number,
     )

@@ -11,6 +11,7 @@ from tests.model.deliveries import (
     Activate,
     BeforeActivation,
     Deliver,
+    OldBinaryEnds,
     OldBinaryLeases,
     OldBinaryWrites,
     One,
@@ -34,13 +35,13 @@ from tests.model.operations import (
 )
 
 Step = (
-    Deliver | RouteReceipts | Sweep | Repair | BeforeActivation | Activate | OldBinaryWrites | OldBinaryLeases
+    Deliver | RouteReceipts | Sweep | Repair | BeforeActivation | Activate | OldBinaryWrites | OldBinaryLeases | OldBinaryEnds
     | Claim | End | Zombie | Beat | Rescue | Advance | StepBack
     | Cancel | Discard | RetryNow | Replay | Hold | Release | Pause | Resume | UpgradeRoute | RetireRoute | UpgradePack | Prune
 )  # fmt: skip
 
 __all__ = [
-    "ENDS", "Activate", "Advance", "Beat", "BeforeActivation", "Cancel", "Claim", "Deliver", "Discard", "End", "Hold", "OldBinaryLeases",
-    "OldBinaryWrites", "One", "Pause", "Prune", "Release", "Repair", "Replay", "Rescue", "Resume", "RetireRoute", "RetryNow",
-    "RouteReceipts", "Step", "StepBack", "Sweep", "UpgradePack", "UpgradeRoute", "Zombie",
+    "ENDS", "Activate", "Advance", "Beat", "BeforeActivation", "Cancel", "Claim", "Deliver", "Discard", "End", "Hold", "OldBinaryEnds",
+    "OldBinaryLeases", "OldBinaryWrites", "One", "Pause", "Prune", "Release", "Repair", "Replay", "Rescue", "Resume", "RetireRoute",
+    "RetryNow", "RouteReceipts", "Step", "StepBack", "Sweep", "UpgradePack", "UpgradeRoute", "Zombie",
 ]  # fmt: skip
