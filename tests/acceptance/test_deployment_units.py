@@ -39,6 +39,7 @@ class Host:
     def __init__(self, site: Service, notify: socket.socket, address: str, listener: socket.socket) -> None:
         self.site = site
         self._notify, self._address, self._listener = notify, address, listener
+        self._counters = {"PROMETHEUS_MULTIPROC_DIR": str(site.folder / "metrics")}
 
     def prepare(self) -> None:
         for arguments in python_arguments(UNITS / "headrace-prepare.service"):
@@ -51,11 +52,13 @@ class Host:
     def start_web(self) -> Process:
         (arguments,) = python_arguments(UNITS / "headrace-web.service")
         fd = self._listener.fileno()
-        return self.site._start("web", ["-c", SOCKET_ACTIVATION, str(fd), *arguments], {"NOTIFY_SOCKET": self._address}, [fd])
+        return self.site._start(
+            "web", ["-c", SOCKET_ACTIVATION, str(fd), *arguments], {"NOTIFY_SOCKET": self._address} | self._counters, [fd]
+        )
 
     def start_cluster(self) -> Process:
         (arguments,) = python_arguments(UNITS / "headrace-cluster.service")
-        return self.site._start("cluster", arguments, {})
+        return self.site._start("cluster", arguments, self._counters)
 
     def what_was_notified(self) -> str:
         return self._notify.recv(4096).decode()
@@ -78,7 +81,7 @@ def host() -> Iterator[Host]:
 def environment(folder: Path, url: str) -> dict[str, str]:
     """The example's, with its secrets and folders where the test may write."""
     texts = {"database_url": url, "secret_key": secrets.token_urlsafe(48), "encryption_keys": Fernet.generate_key().decode()}
-    given = deployment_files.environment() | {"PROMETHEUS_MULTIPROC_DIR": str(folder / "metrics")}
+    given = deployment_files.environment()
     (folder / "metrics").mkdir()
     for name, text in texts.items():
         path = folder / name

@@ -62,11 +62,17 @@ def test_no_secret_stands_in_the_environment() -> None:
 
 
 def test_the_units_keep_what_the_settings_name() -> None:
-    environment = deployment_files.environment()
-    assert environment["HEADRACE_STATE_DIR"] == f"/var/lib/{value(COMMON, 'StateDirectory')}"
-    folders = value(PREPARE, "RuntimeDirectory").split()
-    assert environment["PROMETHEUS_MULTIPROC_DIR"] in [f"/run/{folder}" for folder in folders]
+    assert deployment_files.environment()["HEADRACE_STATE_DIR"] == f"/var/lib/{value(COMMON, 'StateDirectory')}"
     assert value(COMMON, "WorkingDirectory") == INSTALLED
+
+
+def test_web_and_cluster_share_a_folder_of_counters_that_they_may_write_to() -> None:
+    lines = (FOLDER / "tmpfiles.conf").read_text(encoding="utf-8").splitlines()
+    made = [line.split()[1:5] for line in lines if line.startswith("d ")]
+    user = [value(COMMON, "User"), value(COMMON, "Group")]
+    metrics = f"{value(COMMON, 'ReadWritePaths')}/metrics"
+    assert [metrics, "0700", *user] in made
+    assert value(WEB, "Environment") == value(CLUSTER, "Environment") == f"PROMETHEUS_MULTIPROC_DIR={metrics}"
 
 
 @pytest.mark.parametrize("unit", [WEB, CLUSTER], ids=lambda unit: unit.stem)
@@ -74,7 +80,7 @@ def test_a_stop_reaches_the_head_alone_and_a_death_is_followed_by_a_start(unit: 
     assert value(unit, "KillMode") == "mixed"
     assert value(unit, "Restart") == "always"
     assert value(unit, "StartLimitIntervalSec") == "0"
-    assert PREPARE.name in value(unit, "Requires").split()
+    assert PREPARE.name in value(unit, "Wants").split()
     assert PREPARE.name in value(unit, "After").split()
 
 
@@ -153,5 +159,5 @@ def test_systemd_itself_finds_nothing_to_say(tmp_path: Path) -> None:
 def test_the_command_of_operators_reads_the_same_environment_file() -> None:
     text = (FOLDER / "headrace").read_text(encoding="utf-8")
     assert value(COMMON, "EnvironmentFile") in text
-    assert f"cd {INSTALLED}\n" in text
+    assert f'cd "${{ROOT:-{INSTALLED}}}"\n' in text
     assert FOLDER.joinpath("headrace").stat().st_mode & 0o111
