@@ -106,6 +106,10 @@ READS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
         lambda w: WorkItem.objects.read_lower_bounds([w.claimed.id]),
         lambda w: [(w.claimed.id, w.key, w.claimed.lane_ordinal, w.dead.lane_ordinal, 0)],
     ),
+    "read_lower_bounds of what is after a replay": (
+        lambda w: WorkItem.objects.read_lower_bounds([w.successor.id]),
+        lambda w: [(w.successor.id, w.key, w.successor.lane_ordinal, w.claimed.lane_ordinal, 0)],
+    ),
     "read_lower_bounds of a first and mixed one": (
         lambda w: WorkItem.objects.read_lower_bounds([w.mixed.id]),
         lambda w: [(w.mixed.id, w.mixed.projection_key, w.mixed.lane_ordinal, None, 1)],
@@ -113,6 +117,10 @@ READS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "read_inputs": (
         lambda w: [row.id for _, row in Event.objects.read_inputs([(w.key, w.dead.lane_ordinal, w.claimed.lane_ordinal)])],
         lambda w: [w.between.id, w.claimed.event_id],
+    ),
+    "read_inputs where a replay came between": (
+        lambda w: [row.id for _, row in Event.objects.read_inputs([(w.key, w.claimed.lane_ordinal, w.successor.lane_ordinal)])],
+        lambda w: [w.successor.event_id],
     ),
     "read_lineage": (
         lambda w: WorkItem.objects.read_lineage([w.replay.work_id]),
