@@ -81,27 +81,41 @@ def row_of(world: World, work: Work) -> Row:
     return rows(world)[work]
 
 
+EVENTS = """
+SELECT Id, Namespace, EnqueueOrdinal, CreatedDate, DeliverySequence, SourceId, SourceLane, Payload, RouteId, ProjectionKey, NextAttemptAt,
+       RoutedFromEventId, ReplayOfEventId
+FROM `_System_ConnectorEvent` WHERE Id > %s ORDER BY Id
+"""
+
+
 def _compare_events(world: World) -> None:
     """The new ones, and who may run them."""
-    last = max(world.event_ids.values(), default=0)
-    new = {event.number: event for event in world.model.events if event.number not in world.event_ids}
-    stored = list(EventRow.objects.filter(id__gt=last).order_by("id"))
+    new = sorted((event for event in world.model.events if event.number not in world.event_ids), key=lambda event: event.number)
+    with connection.cursor() as cursor:
+        cursor.execute(EVENTS, [max(world.event_ids.values(), default=0)])
+        stored = cursor.fetchall()
     assert len(stored) == len(new)
-    for row, (number, event) in zip(stored, sorted(new.items()), strict=True):
-        world.event_ids[number] = row.id
+    for row, event in zip(stored, new, strict=True):
+        world.event_ids[event.number] = row[0]
         if event.route and event.replay_of is None:
             world.facts_ever.add(event)
-        assert (row.namespace, row.enqueue_ordinal, row.created_date, row.delivery_sequence) == (
-            event.namespace, event.ordinal, event.created, event.sequence,
-        ), event  # fmt: skip
-        assert (row.source_id, row.source_lane, row.payload) == (event.item.source, event.item.lane, event.item.payload)
-        assert row.route_id == (world.facts_of(event.route).id if event.route else None), event
-        assert row.projection_key == world.projection_key(event), event
-        assert row.next_attempt_at == event.deadline, event
-        assert row.routed_from_event_id == (world.event_ids[event.routed_from] if event.routed_from else None)
-        assert row.replay_of_event_id == (world.event_ids[event.replay_of] if event.replay_of else None)
-    owned = set(EventRow.objects.filter(executor_owner="event").values_list("id", flat=True))
-    assert owned == {world.event_ids[event.number] for event in world.model.owned}
+        assert row[1:] == (
+            event.namespace,
+            event.ordinal,
+            to_db(event.created),
+            event.sequence,
+            event.item.source,
+            event.item.lane,
+            event.item.payload,
+            world.facts_of(event.route).id if event.route else None,
+            world.projection_key(event),
+            to_db(event.deadline),
+            world.event_ids[event.routed_from] if event.routed_from else None,
+            world.event_ids[event.replay_of] if event.replay_of else None,
+        ), event
+    if any(event.owned_by_event for event in world.model.events):
+        owned = set(EventRow.objects.filter(executor_owner="event").values_list("id", flat=True))
+        assert owned == {world.event_ids[event.number] for event in world.model.owned}
 
 
 def _expected(world: World, work: Work, row: Row) -> Row:

@@ -80,10 +80,9 @@ def _take_in(world: World) -> None:
     """Route what is due, and make the work of what an old binary wrote."""
     for at, name in enumerate(NAMESPACES):
         if world.pending[name]:
-            RouteReceipts(EVERYTHING, at).take(world)
+            _take(world, RouteReceipts(EVERYTHING, at))
     if any(world.model.missing(name) for name in NAMESPACES):
-        Repair().take(world)
-    compare(world)
+        _take(world, Repair())
 
 
 def _is_done(world: World) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import projection
-from projection import admit, complete, generations, lanes, materialize, ranges, replay, rescue, settle
+from projection import admit, complete, generations, lanes, materialize, ranges, replay_decision, rescue, settle
 from projection.managers import WorkItemManager
 from projection.statements import catalogue
 from tests.model.beginning import Beginning
@@ -80,8 +80,8 @@ FAULTS: dict[str, Plant] = {
     "a rescue never gives up": function(rescue, "_ending", lambda true, row: true(replace(row, max_attempts=99))),
     "duplicates of retired routes repeat": function(admit, "find_known", lambda true, events: true(
         [replace(event, sibling_keys=()) for event in events])),
-    "a replay passes a live generation": function(replay, "_refusal", lambda true, work_id, rows, active: true(work_id, rows, {})),
-    "a replay starts at the first death again": function(replay, "_refusal", lambda true, work_id, rows, active: true(
+    "a replay passes a live generation": function(replay_decision, "_refusal", lambda true, work_id, rows, active: true(work_id, rows, {})),
+    "a replay starts at the first death again": function(replay_decision, "_refusal", lambda true, work_id, rows, active: true(
         work_id, rows[:1], active)),
     "a retry lets its lane go": text("retry_claimed_work_items", "LeaseOwner = NULL", "LaneHolderKey = NULL, LeaseOwner = NULL"),
     "a retry comes a moment early": function(WorkItemManager, "retry_claimed_work_items", lambda true, self, delays: true(
