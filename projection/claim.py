@@ -15,10 +15,10 @@ from typing import Final
 
 from django.db import IntegrityError
 
-from projection import activation, flows, queue_classes
+from projection import activation, flows, legacy, queue_classes
 from projection.facts import RouteFacts, companion_of
 from projection.logs import log_event
-from projection.models import Event, WorkItem
+from projection.models import WorkItem
 from projection.rows import EventRow, WorkRow
 from projection.states import State
 from projection.units import duplicate_key, is_server_conflict, run_unit
@@ -62,7 +62,8 @@ class _Candidate:
     id: int
     event_id: int
     lane_key: str | None
-    event_owned: bool
+    owner: str
+    """Of its event: `work_item`, `event` (an old binary may still run it) or `ended` (it has)."""
     state: State
     queue_class: str
 
@@ -102,14 +103,14 @@ def _swap_without_lost_lanes(
     """Ids that the compare-and-swap may have taken. A lane that got a holder meanwhile is left out of the next pre-selection."""
     lost: set[str] = set()
     for _ in range(ROUNDS):
-        candidates = _preselect(ready, limit, lost)
+        candidates = _candidates(ready, limit, lost)
         if not candidates:
             return []
         try:
             return _swap(candidates, owner, token, lease_seconds)
         except IntegrityError as error:
             lost.add(_lost_lane(error))
-    return [item for one in _preselect(ready, limit, lost) for item in _swap_one(one, owner, token, lease_seconds)]
+    return [item for one in _candidates(ready, limit, lost) for item in _swap_one(one, owner, token, lease_seconds)]
 
 
 def _swap_one(candidate: _Candidate, owner: str, token: str, lease_seconds: int) -> list[int]:
@@ -126,6 +127,15 @@ def _lost_lane(error: IntegrityError) -> str:
         raise error
     found = _LANE_IN_ERROR.search(str(error.args[1]))
     return found.group(1) if found else ""
+
+
+def _candidates(ready: Sequence[tuple[State, str]], limit: int, lost: set[str]) -> list[_Candidate]:
+    """What may be claimed. What an old binary has ended meanwhile gets its result first, and makes room for the next."""
+    while True:
+        found = _preselect(ready, limit, lost)
+        ended = [one.event_id for one in found if one.owner == "ended"]
+        if not ended or not legacy.copy_results(ended):
+            return [one for one in found if one.owner != "ended"]
 
 
 def _preselect(ready: Sequence[tuple[State, str]], limit: int, lost: set[str]) -> list[_Candidate]:
@@ -148,8 +158,8 @@ def _preselect(ready: Sequence[tuple[State, str]], limit: int, lost: set[str]) -
             for row in WorkItem.objects.preselect_work_items(
                 state, queue_class, names, activated=activated, lost_lanes=lost | lanes, limit=room + again
             ):
-                candidate = _Candidate(row[0], row[1], row[2], row[3] == "event", state, queue_class)
-                is_retained = row[3] is not None  # else `audit` names it; nobody can run it
+                candidate = _Candidate(row[0], row[1], row[2], row[3] or "", state, queue_class)
+                is_retained = candidate.owner != ""  # else `audit` names it; nobody can run it
                 if is_retained and len(found) < limit and (candidate.lane_key is None or candidate.lane_key not in lanes):
                     found.setdefault(candidate.id, candidate)
                     lanes |= {candidate.lane_key} if candidate.lane_key else set()
@@ -161,21 +171,14 @@ def _preselect(ready: Sequence[tuple[State, str]], limit: int, lost: set[str]) -
 def _swap(candidates: Sequence[_Candidate], owner: str, token: str, lease_seconds: int) -> list[int]:
     """Compare-and-swap of the candidates, in a unit of its own. Raises IntegrityError when a lane got a holder: nothing was taken."""
 
+    event_owned = [one.event_id for one in candidates if one.owner == "event"]
+
     def unit() -> list[int]:
-        mine = _fence(candidates)
+        ours = legacy.fence(event_owned) if event_owned else set()
+        mine = [one for one in candidates if one.owner == "work_item" or one.event_id in ours]
         seen = [(one.id, one.event_id, one.state.value) for one in sorted(mine, key=lambda one: one.id)]
         if seen:
             WorkItem.objects.claim_work_items(seen, owner=owner, token=token, lease_seconds=lease_seconds)
         return [one[0] for one in seen]
 
-    return run_unit("claim", unit, retry_on=is_server_conflict, one_statement=not any(one.event_owned for one in candidates))
-
-
-def _fence(candidates: Sequence[_Candidate]) -> list[_Candidate]:
-    """Candidates whose selected event is ours: event-owned ones are moved to the fence first, before any work item is locked (S 4)."""
-    owned = [one.event_id for one in candidates if one.event_owned]
-    if not owned:
-        return list(candidates)
-    Event.objects.fence_events(sorted(owned))
-    owners = Event.objects.read_event_owners(owned)
-    return [one for one in candidates if not one.event_owned or owners.get(one.event_id) == "work_item"]
+    return run_unit("claim", unit, retry_on=is_server_conflict, one_statement=not event_owned)

@@ -85,6 +85,10 @@ class EventManager(models.Manager["Event"]):
     def read_event_owners(self, event_ids: Iterable[int]) -> dict[int, str]:
         return dict(fetch("read_event_owners", event_ids=tuple(event_ids)))
 
+    def lock_legacy_results(self, event_ids: Sequence[int], ends: Sequence[str]) -> list[tuple[int, str, str | None]]:
+        """(id, status, last error)."""
+        return fetch("lock_legacy_results", event_ids=tuple(event_ids), ends=tuple(ends))
+
 
 class WorkItemManager(models.Manager["WorkItem"]):
     """Statements about executable work."""
@@ -95,7 +99,8 @@ class WorkItemManager(models.Manager["WorkItem"]):
         return [row[0] for row in fetch("read_current_generations", keys=tuple(keys), limit=len(keys) + 1)]
 
     def lock_work_items(self, ids: Iterable[int]) -> list[WorkRow]:
-        rows = fetch("lock_work_items", work_columns=WORK_COLUMNS, ids=tuple(sorted(set(ids))))
+        wanted = tuple(sorted(set(ids)))
+        rows = fetch("lock_work_items", work_columns=WORK_COLUMNS, ids=wanted) if wanted else []
         return [WorkRow.of(row) for row in rows]
 
     def read_newest_ordinary(self, event_ids: Sequence[int]) -> dict[int, int | None]:
@@ -231,6 +236,14 @@ class WorkItemManager(models.Manager["WorkItem"]):
 
     def read_expired_leases(self, limit: int) -> list[int]:
         return [row[0] for row in fetch("read_expired_leases", limit=limit)]
+
+    # legacy
+
+    def read_unclaimed_work_of(self, event_ids: Sequence[int]) -> list[int]:
+        return [row[0] for row in fetch("read_unclaimed_work_of", event_ids=tuple(event_ids))] if event_ids else []
+
+    def end_unclaimed_work_items(self, ids: Sequence[int], state: str) -> int:
+        return execute("end_unclaimed_work_items", ids=tuple(ids), state=state)
 
     # replay
 

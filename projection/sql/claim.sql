@@ -10,12 +10,14 @@
 
 -- name: preselect_work_items
 -- Candidates of one state and class, oldest first: due, not paused, lane neither held nor holding, first due item of its lane, flow
--- known here. Plain read; the swap decides. Who owns the event (NULL: it is not retained) is asked for the first claim alone.
+-- known here, its event not leased by an old binary. Plain read; the swap decides. Who owns the event (NULL: it is not retained;
+-- `ended`: an old binary has ended it) is asked for the first claim alone.
 -- Its indexes are forced, and what is asked of each row is a look-up by a unique key that no optimizer can turn into a join: with
 -- statistics from before a backlog came, MariaDB and MySQL read and sorted all of it, MySQL once for each of its rows.
 SELECT c.Id, c.EventId, c.LaneKey,
-  CASE WHEN c.ClaimedAt IS NULL THEN (SELECT e.ExecutorOwner FROM `_System_ConnectorEvent` e WHERE e.Id = c.EventId)
-       ELSE 'work_item' END
+  CASE WHEN c.ClaimedAt IS NULL THEN (
+    SELECT CASE WHEN e.ExecutorOwner = 'event' AND e.TerminalAt IS NOT NULL THEN 'ended' ELSE e.ExecutorOwner END
+    FROM `_System_ConnectorEvent` e WHERE e.Id = c.EventId) ELSE 'work_item' END
 FROM `_System_ConnectorWorkItem` c FORCE INDEX (ix_work_claim)
 WHERE c.State = %(state)s AND c.QueueClass = %(queue_class)s AND c.RunAfter <= UTC_TIMESTAMP(6)
   AND (c.CompanionPack, c.CompanionFlow) IN %(flows)s
@@ -23,6 +25,9 @@ WHERE c.State = %(state)s AND c.QueueClass = %(queue_class)s AND c.RunAfter <= U
   AND (SELECT n.PausedAt FROM `_System_ConnectorNamespace` n WHERE n.Name = c.Namespace) IS NULL
   AND (SELECT p.PausedAt FROM `_System_ConnectorPack` p WHERE p.Id = c.PackId) IS NULL
   AND (SELECT r.PausedAt FROM `_System_ConnectorRoute` r WHERE r.Id = c.RouteId) IS NULL
+  AND (c.ClaimedAt IS NOT NULL OR (
+    SELECT e.Id FROM `_System_ConnectorEvent` e WHERE e.Id = c.EventId AND e.ExecutorOwner = 'event' AND e.TerminalAt IS NULL
+      AND e.LeaseToken IS NOT NULL AND e.LeaseExpiresAt > UTC_TIMESTAMP(6)) IS NULL)
   AND (c.LaneKey IS NULL OR (
     c.LaneKey NOT IN %(lost_lanes)s
     AND (SELECT x.Id FROM `_System_ConnectorLaneHold` x WHERE x.LaneKey = c.LaneKey) IS NULL
@@ -50,16 +55,6 @@ WHERE Id IN %s AND EventId = {EventId} AND (State = 'retry') = ({Retrying}) AND 
 SELECT {w_columns}, {e_columns}, e.RouteSnapshot
 FROM `_System_ConnectorWorkItem` w JOIN `_System_ConnectorEvent` e ON e.Id = w.EventId
 WHERE w.Id IN %(ids)s AND w.LeaseToken = %(token)s AND w.State = 'processing'
-
--- name: fence_events
--- Before activation: locks the selected, still event-owned facts (before any work item) and moves them to the fence that an old
--- binary sees. Rows with a fresh legacy lease stay with the old binary and are not claimed.
-UPDATE `_System_ConnectorEvent` SET ExecutorOwner = 'work_item', Status = 'skipped', LeaseToken = NULL, LeaseExpiresAt = NULL
-WHERE Id IN %(event_ids)s AND ExecutorOwner = 'event' AND (LeaseToken IS NULL OR LeaseExpiresAt <= UTC_TIMESTAMP(6))
-
--- name: read_event_owners
--- Who owns the facts after the fence, in the same transaction. `event`: a fresh legacy lease stays with the old binary.
-SELECT Id, ExecutorOwner FROM `_System_ConnectorEvent` WHERE Id IN %(event_ids)s
 
 -- name: extend_leases
 -- Heartbeat, from its own connection. Fewer rows than given: those leases are lost (or their items have just ended).
