@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from projection.rows import WORK_COLUMNS, WorkRow
 from projection.sending import fetch
 
 LONGEST = 1000
@@ -38,3 +39,10 @@ def read_chains(work_ids: Sequence[str]) -> dict[str, ReplayChain]:
                 found[work_id].append(child[1])
                 tails[work_id] = child[0]
     raise EndlessChain(f"replay chain of {sorted(tails)[0]} does not end")
+
+
+def read_rows(ids: Iterable[int]) -> dict[int, WorkRow]:
+    """Items as they stand, without a lock, for previews. One statement; none for no ids."""
+    wanted = tuple(sorted(set(ids)))
+    rows = fetch("read_work_items", work_columns=WORK_COLUMNS, ids=wanted) if wanted else []
+    return {row[0]: WorkRow.of(row) for row in rows}

@@ -1,14 +1,18 @@
 -- What operators do to single work items. (Hold and release are in lanes.sql, cancel in complete.sql.)
 
--- name: discard_work_item
--- Compare-and-swap under the item's lock. 0 rows: it is not dead, or discarded already.
+-- name: discard_work_items
+-- Under the items' locks, which say that they are dead and not discarded: fewer rows than given cannot be.
 UPDATE `_System_ConnectorWorkItem`
 SET DiscardedAt = UTC_TIMESTAMP(6), DiscardedBy = %(actor)s, DiscardReason = %(reason)s
-WHERE Id = %(id)s AND State = 'dead' AND DiscardedAt IS NULL
+WHERE Id IN %(ids)s AND State = 'dead' AND DiscardedAt IS NULL
 
--- name: read_replay_state
--- The replay of an item. Index: unique ReplayOfWorkId. 0 rows: never replayed.
-SELECT WorkId, State FROM `_System_ConnectorWorkItem` WHERE ReplayOfWorkId = %(work_id)s
+-- name: read_replay_states
+-- The replay of each given item: (replayed WorkId, replay's WorkId, state). Index: unique ReplayOfWorkId. No row: never replayed.
+SELECT ReplayOfWorkId, WorkId, State FROM `_System_ConnectorWorkItem` WHERE ReplayOfWorkId IN %(work_ids)s
+
+-- name: read_work_items
+-- Work items as they stand, for previews. No lock. Missing rows: not retained.
+SELECT {work_columns} FROM `_System_ConnectorWorkItem` WHERE Id IN %(ids)s
 
 -- name: retry_work_item_now
 -- Compare-and-swap: ends the wait of an item that waits to retry; it keeps its lane and its attempts. 0 rows: it does not wait.

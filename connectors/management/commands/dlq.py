@@ -15,7 +15,7 @@ from connectors.dead_letters import Candidate, DeadLetter
 from connectors.operations_command import OperationsCommand, first_line
 from connectors.work_filters import UnknownName, WorkFilter, moment
 from projection.cli import DONE, FINDINGS, iso, table
-from projection.discard import preview_discard
+from projection.discard import preview_discards
 from projection.refusals import Refused
 
 
@@ -83,8 +83,9 @@ class Command(OperationsCommand):
         actor = cli_actor()
         discarded: list[dict[str, str]] = []
         refused: list[Refused] = []
+        preview = preview_discards([one.work_id for one in bulk]) if dry_run else {}
         for one in bulk:
-            outcome = preview_discard(one.work_id) if dry_run else audited.discard(one.work_id, actor=actor, reason=reason)
+            outcome = preview[one.work_id] if dry_run else audited.discard(one.work_id, actor=actor, reason=reason)
             if isinstance(outcome, Refused):
                 refused.append(outcome)
             else:
