@@ -2,7 +2,7 @@
 
 -- name: discard_work_items
 -- Under the items' locks, which say that they are dead and not discarded: fewer rows than given cannot be.
-UPDATE `_System_ConnectorWorkItem`
+UPDATE `_System_ConnectorWorkItem` FORCE INDEX (PRIMARY)
 SET DiscardedAt = UTC_TIMESTAMP(6), DiscardedBy = %(actor)s, DiscardReason = %(reason)s
 WHERE Id IN %(ids)s AND State = 'dead' AND DiscardedAt IS NULL
 
