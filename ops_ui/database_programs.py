@@ -68,7 +68,12 @@ def option_file(settings: Mapping[str, Any], family: str) -> Iterator[str]:
 
 def _options(settings: Mapping[str, Any], family: str) -> dict[str, str]:
     host = str(settings["HOST"])
-    place = {"socket": host} if host.startswith("/") else {"host": host, "port": str(settings["PORT"]), "protocol": "tcp"}
+    if host.startswith("/"):
+        place = {"socket": host}
+    elif host == "localhost":  # the client library takes it for its default socket, whatever the port; so must the programs
+        place = {"host": host}
+    else:
+        place = {"host": host, "port": str(settings["PORT"])}
     options = {"user": str(settings["USER"]), "password": str(settings["PASSWORD"]), **place, "default-character-set": "utf8mb4"}
     if not demands_tls(settings):
         return options

@@ -32,9 +32,9 @@ def test_a_host_and_a_socket() -> None:
         "password": "p",
         "host": "db.example",
         "port": "3307",
-        "protocol": "tcp",
         "default-character-set": "utf8mb4",
     }
+    assert "port" not in written("mysql://u@localhost:3307/headrace", "mariadb"), "the service uses the default socket there, too"
     assert written("mysql://u@localhost/headrace?socket=/run/my.sock", "mysql")["socket"] == "/run/my.sock"
 
 
