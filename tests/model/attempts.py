@@ -19,15 +19,10 @@ from tests.model.world import LEASE_SECONDS, Held, World
 
 @dataclass(frozen=True, repr=False)
 class Claim(Written):
-    """Claim as much as there is, up to the limit; `beside_old_binary`: what an old binary leases may use up some of it."""
-
     limit: int = 1
-    beside_old_binary: bool = False
 
     def take(self, world: World) -> None:
-        model = world.model
-        leased = sum(model.is_leased_by_old_binary(work.event) for work in model.works if work.is_open)
-        claim_some(world, self.limit, at_least=self.limit - leased if self.beside_old_binary else self.limit)
+        claim_some(world, self.limit)
 
 
 ENDS = ("processed", "skipped", "dead", "failed", "later", "long", "deferred", "back")
@@ -142,16 +137,17 @@ class Advance(Written):
 
 @dataclass(frozen=True, repr=False)
 class StepBack(Written):
-    """The clock goes back (another server took over), but not before what was admitted of work that has been claimed or has ended.
+    """The clock goes back (another server took over): not so far that what is due would not be, nor before what was admitted of work that
+    has been claimed or has ended.
 
-    A row without ordinal that an old binary wrote before such a selection would count as represented by it, and never run: that is the
-    protocol's rule (2, S 11; 3), which knows no such row.
+    Both are no histories of the protocol. Time alone changes no row (7), so a row may be `blocked` behind one that is due no more; and a
+    row without ordinal that an old binary wrote before such a selection counts as represented by it (2, S 11).
     """
 
     seconds: float = 30
 
     def take(self, world: World) -> None:
-        world.has_stepped_back = True
-        frozen = [work.event.created for work in world.model.works if work.claimed or not work.is_open]
-        back = world.model.now - timedelta(seconds=self.seconds)
-        world.set_clock(min(world.model.now, max([back, *(created + timedelta(microseconds=1) for created in frozen)])))
+        model = world.model
+        due = [work.run_after for work in model.works if work.is_open and work.run_after <= model.now]
+        frozen = [work.event.created + timedelta(microseconds=1) for work in model.works if work.claimed or not work.is_open]
+        world.set_clock(min(model.now, max([model.now - timedelta(seconds=self.seconds), *due, *frozen])))

@@ -18,6 +18,7 @@ from tests.model.steps import (
     Discard,
     End,
     Hold,
+    OldBinaryEnds,
     OldBinaryLeases,
     OldBinaryWrites,
     One,
@@ -96,7 +97,7 @@ class Chance:
         return Deliver(items, routed=not self.once_in(5), stale=self.once_in(3), at=self.at())
 
     def claim(self) -> Claim:
-        return Claim(self.random.choice((100, 1, 2, 3)), self.beside_old_binary)
+        return Claim(self.random.choice((100, 1, 2, 3)))
 
     def end(self) -> End:
         late = self.which() if self.once_in(5) else None
@@ -164,6 +165,7 @@ class Chance:
             (14, self.old_write),
             (12 if is_missing else 0, Repair),
             (6 if model.owned else 0, lambda: OldBinaryLeases(self.which())),
+            (6 if model.legacy_leases else 0, lambda: OldBinaryEnds(self.which())),
             (0 if model.activated else 3, Activate),
             (3, lambda: StepBack(self.random.choice((1, 30)))),
         ]

@@ -21,7 +21,7 @@ from projection.repair import Repaired, repair
 from projection.union import UnsafeReplacement
 from tests.model.choosing import Written, pick, place
 from tests.model.reference import Loss
-from tests.model.values import LEASE, PROCESSED, Counts, Event, Item, Route
+from tests.model.values import LEASE, Counts, Event, Item, Route
 from tests.model.world import KINDS, NAMESPACES, SOURCES, Pending, World
 
 
@@ -133,7 +133,7 @@ class Sweep(Written):
 
 @dataclass(frozen=True, repr=False)
 class Repair(Written):
-    """Make missing work; only what an old binary wrote ever lacks it. Where the clock has gone back, what blocks may not be due yet."""
+    """Make missing work; only what an old binary wrote ever lacks it."""
 
     def take(self, world: World) -> None:
         missing = {name: world.model.missing(name) for name in NAMESPACES}
@@ -144,8 +144,7 @@ class Repair(Written):
             with pytest.raises(UnsafeReplacement):
                 repair()
         else:
-            repaired = repair()
-            assert repaired == Repaired(made, 0, repaired.lanes if world.has_stepped_back else 0)
+            assert repair() == Repaired(made, 0, 0)
 
 
 @dataclass(frozen=True, repr=False)
@@ -225,7 +224,10 @@ class OldBinaryLeases(Written):
 
     def take(self, world: World) -> None:
         model = world.model
-        event = pick([one for one in model.events if one in model.owned and not model.is_leased_by_old_binary(one)], self.which)
+        event = pick(
+            [one for one in model.events if one in model.owned - model.legacy_results and not model.is_leased_by_old_binary(one)],
+            self.which,
+        )
         if event is not None:
             ends = model.now + LEASE
             rows = EventRow.objects.filter(id=world.event_ids[event.number], executor_owner="event")
@@ -235,17 +237,15 @@ class OldBinaryLeases(Written):
 
 @dataclass(frozen=True, repr=False)
 class OldBinaryEnds(Written):
-    """An old binary finishes what it leases: the result is copied to the unclaimed item, nothing runs a second time, the lane goes on."""
+    """An old binary finishes what it leases: a claim copies its result to the unclaimed item, nothing runs a second time."""
 
     which: int = 0
 
     def take(self, world: World) -> None:
         model = world.model
-        work = pick([one for one in model.works if one.is_open and model.is_leased_by_old_binary(one.event)], self.which)
-        if work is not None:
-            rows = EventRow.objects.filter(id=world.event_ids[work.event.number], executor_owner="event")
-            ended = {"status": "processed", "terminal_at": model.now, "lease_token": None, "lease_expires_at": None}
-            assert rows.update(**ended) == 1
-            del model.legacy_leases[work.event]
-            world.account(work, model.inputs(work))
-            model.end(work, PROCESSED)
+        event = pick([one for one in model.events if model.is_leased_by_old_binary(one)], self.which)
+        if event is not None:
+            rows = EventRow.objects.filter(id=world.event_ids[event.number], executor_owner="event")
+            assert rows.update(status="processed", terminal_at=model.now, lease_token=None, lease_expires_at=None) == 1
+            del model.legacy_leases[event]
+            model.legacy_results.add(event)

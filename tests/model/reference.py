@@ -16,6 +16,7 @@ from tests.model.values import (
     CANCELLED,
     DEAD,
     LEASE,
+    PROCESSED,
     PROCESSING,
     QUEUED,
     RETRY,
@@ -59,6 +60,8 @@ class Reference:
     """Events that an old binary may still run."""
     legacy_leases: dict[Event, datetime] = field(default_factory=dict)
     """When the lease ends that an old binary took of an event."""
+    legacy_results: set[Event] = field(default_factory=set)
+    """Events that an old binary has run to their end."""
 
     # 2. Admission.
 
@@ -245,7 +248,18 @@ class Reference:
     # 4. Claim.
 
     def claimable(self) -> list[Work]:
-        return [work for work in self.works if self._is_claimable(work)]
+        """What a claim of everything takes; it first ends what an old binary has run."""
+        before = [(work, work.state, work.active, work.ended) for work in self.works]
+        while run := self.run_by_old_binary():
+            self.end(run[0], PROCESSED)
+        found = [work for work in self.works if self._is_claimable(work)]
+        for work, state, active, ended in before:
+            work.state, work.active, work.ended = state, active, ended
+        return found
+
+    def run_by_old_binary(self) -> list[Work]:
+        """Items whose turn it is, that nobody claimed, and whose event an old binary has run (4, Rolling upgrade)."""
+        return [one for one in self.works if one.event in self.legacy_results and not one.claimed and self._is_claimable(one)]
 
     def _is_claimable(self, work: Work) -> bool:
         if work.state not in (WAITING, RETRY) or work.run_after > self.now or self._is_paused(work):

@@ -35,6 +35,7 @@ def prune(model: Reference, before: datetime, dead_before: datetime) -> tuple[in
     model.events = [event for event in model.events if event not in events]
     model.known = {name: event for name, event in model.known.items() if event not in events}
     model.owned.difference_update(events)
+    model.legacy_results.difference_update(events)
     return len(events), len(gone) + len(replays)
 
 

@@ -14,7 +14,20 @@ from typing import Any
 import pytest
 
 import projection
-from projection import admit, complete, generations, lanes, materialize, ranges, replay_decision, rescue, settle
+from projection import (
+    admission_rows,
+    admit,
+    complete,
+    execute,
+    generations,
+    lanes,
+    legacy,
+    materialize,
+    ranges,
+    replay_decision,
+    rescue,
+    settle,
+)
 from projection.managers import WorkItemManager
 from projection.statements import catalogue
 from tests.model.beginning import Beginning
@@ -86,6 +99,17 @@ FAULTS: dict[str, Plant] = {
     "a retry lets its lane go": text("retry_claimed_work_items", "LeaseOwner = NULL", "LaneHolderKey = NULL, LeaseOwner = NULL"),
     "a retry comes a moment early": function(WorkItemManager, "retry_claimed_work_items", lambda true, self, delays: true(
         self, [(item, max(0, delay - 1), back) for item, delay, back in delays])),
+    "namespaces share their lanes": function(admission_rows, "lane_key", lambda true, namespace, *rest: true("default", *rest)),
+    "a union may lose an input": function(materialize, "refuse_losses", lambda true, replacements: None),
+    "rows from before ordinals are bounded by ordinals": text("read_lower_bounds", "z.EnqueueOrdinal = 0", "z.EnqueueOrdinal < 0"),
+    "what an old binary leases uses up a claim": text("preselect_work_items", "AND e.LeaseToken IS NOT NULL", "AND e.LeaseToken = 'x'"),
+    "what an old binary runs is taken from it": both(
+        text("preselect_work_items", "AND e.LeaseToken IS NOT NULL", "AND e.LeaseToken = 'x'"),
+        text("fence_events", "AND (LeaseToken IS NULL OR LeaseExpiresAt <= UTC_TIMESTAMP(6))", "")),
+    "a claim leaves the event to the old binary": function(legacy, "fence", lambda true, events: set(events)),
+    "what an old binary has run runs again": function(legacy, "copy_results", lambda true, events: 0),
+    "projections run before activation": text("preselect_work_items", "AND %(activated)s = 1", ""),
+    "a patient route never gives up": function(execute, "after_failure", lambda true, policy, attempt, age: true(policy, attempt, 0)),
 }  # fmt: skip
 
 

@@ -82,7 +82,6 @@ class World:
     facts_ever: set[Event] = field(default_factory=set)
     """Routed events that are no replays, also those that are pruned."""
     changes: int = 0
-    has_stepped_back: bool = False
 
     # Clock.
 
