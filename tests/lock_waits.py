@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import random
 import time
 
 from django.db import connection
 
 PATIENCE_SECONDS = 20.0
-LOOK_SECONDS = 0.15
-"""Between two looks. InnoDB answers from a copy that it renews only when nobody has looked for 0.1 s."""
+LOOK_SECONDS = (0.12, 0.4)
+"""Between two looks, at random. InnoDB answers from a copy that it renews only when nobody has looked for 0.1 s: suites that look at one
+server in step would keep each other from ever seeing news."""
 
 
 def await_lock_wait(connection_id: int) -> None:
@@ -26,7 +28,7 @@ def await_lock_wait(connection_id: int) -> None:
             cursor.execute(text, [connection_id])
             if cursor.fetchone()[0]:
                 return
-        time.sleep(LOOK_SECONDS)  # nothing announces a lock wait
+        time.sleep(random.uniform(*LOOK_SECONDS))  # nothing announces a lock wait
     raise AssertionError(f"connection {connection_id} never waited for a lock")
 
 
