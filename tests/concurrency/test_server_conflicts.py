@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from django.db import DatabaseError, OperationalError
+from django.db import DatabaseError, OperationalError, connection
 
 from connectors import audit_log
 from connectors.models import AuditEntry, Receipt
@@ -130,26 +130,35 @@ def test_totals_are_exact_and_nothing_runs_twice(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_a_conflict_at_each_statement_of_an_admission_in_turn_changes_nothing_but_its_number(code: int) -> None:
+def test_a_conflict_at_each_statement_of_an_admission_in_turn_changes_nothing_but_its_number(
+    code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    retried: list[int] = []
+    monkeypatch.setattr(units, "log_event", lambda event, **facts: retried.append(facts["error_code"]))
     ingress = open_ingress()
     ingress.route()
     ingress.route("single", mode="per_event", kind="contact.single", queue_class="bulk")
     for turn in range(1, 100):
         ingress.send(change(1), change(f"turn-{turn}"))
         met: list[str] = []
+        in_unit: list[bool] = []
 
-        def fail_once(sql: str, at: int = turn, seen: list[str] = met) -> None:
+        def fail_once(sql: str, at: int = turn, seen: list[str] = met, inside: list[bool] = in_unit) -> None:
             seen.append(sql)
             if len(seen) == at:
+                inside.append(sql == COMMIT or connection.in_atomic_block)
                 raise OperationalError(code, "injected")
 
+        retried.clear()
         try:
             with at_each_statement(fail_once):
                 drain_receipts()
         except OperationalError:
+            assert in_unit == [False], "a unit tries again by itself"
             drain_receipts()  # it failed at a plain read around the unit: the loop tries again
         if len(met) < turn:
             break
+        assert retried == ([code] if in_unit == [True] else []), "the whole batch once more, not receipt by receipt"
         assert Event.objects.count() == 4 * turn
     assert COMMIT in met
     assert sorted(Event.objects.values_list("enqueue_ordinal", flat=True)) == list(range(1, 4 * turn + 1))

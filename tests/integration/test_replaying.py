@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.db import IntegrityError
 
 from connectors import routes
 from connectors.models import Namespace
@@ -18,6 +19,7 @@ from projection.states import State
 from projection.worker import drain_claims
 from tests.deliveries import Ingress, change, changes, generations, open_ingress, states
 from tests.flows_of_tests import Recorder, recording
+from tests.rows import PAGES, event_row, replay_row, work_row
 from tests.workers_by_hand import ByHand, report
 
 pytestmark = pytest.mark.usefixtures("sound_database")
@@ -346,3 +348,28 @@ def test_a_task_that_was_lost_before_a_replay_is_repaired_behind_it() -> None:
         assert ingress.admit(lost).repaired == 1
         drain_claims()
     assert [ordinals for _, _, ordinals in seen.runs] == [[1, 2, 3], [4]]
+
+
+def test_what_comes_after_a_repaired_event_does_not_start_behind_the_replay() -> None:
+    """A replay's ordinal is only its place in the queue: as a lower bound it would cut off what lies before it and never ran."""
+    with recording() as seen:
+        ingress = open_with_route()
+        item = dead(seen, ingress)
+        lost = change(7)
+        ingress.admit(lost)
+        WorkItem.objects.filter(state="pending").delete()
+        assert again(item).lane_ordinal == 5
+        assert ingress.admit(lost).repaired == 1
+        ingress.admit(change(7))
+        while drain_claims():
+            continue
+    assert [ordinals for _, _, ordinals in seen.runs] == [[1, 2, 3], [4, 6]]
+
+
+def test_the_database_itself_takes_one_replay_of_an_item() -> None:
+    first = work_row(event_row(PAGES), "dead")
+    made = replay_row(first)
+    with pytest.raises(IntegrityError, match="ReplayOfWorkId"):
+        replay_row(first)
+    assert list(WorkItem.objects.exclude(replay_of_work_id=None)) == [made]
+    Event.objects.filter(replay_of_event_id=first.event_id).exclude(id=made.event_id).delete()  # of the one that was refused

@@ -13,7 +13,7 @@ from connectors.bench.workbench import texts_sent
 from connectors.models import Namespace
 from projection import sending
 from projection.models import Event, WorkItem
-from projection.units import ATTEMPTS, CONFLICT_CODES, duplicate_key, is_conflict, is_connection_lost, is_server_conflict, run_unit
+from projection.units import ATTEMPTS, duplicate_key, is_conflict, is_connection_lost, is_server_conflict, run_unit
 from projection.worker import drain_claims
 from tests.deliveries import change, open_ingress
 from tests.flows_of_tests import recording
@@ -40,7 +40,7 @@ def unit(errors: list[Exception]) -> Callable[[], int]:
     return run
 
 
-@pytest.mark.parametrize("code", sorted(CONFLICT_CODES))
+@pytest.mark.parametrize("code", [1020, 1205, 1213, 8002, 8022, 8028, 9007])
 def test_a_conflict_rolls_back_and_runs_the_unit_again(code: int) -> None:
     assert run_unit("test", unit([OperationalError(code, "conflict")] * 2)) == 3
     assert names() == {"run 3"}

@@ -1,0 +1,49 @@
+"""A worker that comes back while its item is being taken from it waits, and then has nothing to say: no row of it is written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import transaction
+
+from projection.models import WorkFailure, WorkItem
+from projection.rescue import _rescue
+from projection.states import State
+from projection.worker import drain_claims
+from tests.deliveries import change, generations, open_ingress, states
+from tests.flows_of_tests import recording
+from tests.rivals import Rival
+from tests.workers_by_hand import ByHand, let_leases_run_out, report
+
+pytestmark = pytest.mark.usefixtures("sound_database")
+
+ENDS: dict[str, dict[str, Any]] = {
+    "success": {"state": State.PROCESSED},
+    "dead letter": {"state": State.DEAD, "outcome": "dead", "error": "bad"},
+    "retry": {"state": State.RETRY, "outcome": "retry", "error": "no", "delay_ms": 1000},
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_an_end_that_waits_for_the_rescue_of_its_own_lease_is_lost(end: str) -> None:
+    ingress = open_ingress()
+    ingress.route()
+    ingress.admit(change(7))
+    with recording() as seen:
+        zombie = ByHand().claim_one()
+        ingress.admit(change(7))
+        let_leases_run_out()
+        with transaction.atomic():
+            assert len(_rescue([zombie.claimed.item.id]).written) == 1
+            rival = Rival(lambda: report(zombie, **ENDS[end]))
+            rival.waits()
+        ended = rival.result()
+        assert (list(ended.written), list(ended.lost), ended.activated) == ([], [zombie.claimed.item.work_id], 0)
+        assert [row.outcome for row in WorkFailure.objects.all()] == ["rescued"]
+        assert states(7) == ["retry", "blocked"], "its successor waits on"
+        assert [item.projection_active_key is None for item in generations(7)] == [False, True]
+        while drain_claims():
+            continue
+        assert seen.inputs == [1, 2]
+    assert set(WorkItem.objects.values_list("state", flat=True)) == {"processed"}
