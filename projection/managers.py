@@ -15,16 +15,18 @@ from django.db import models
 from projection import older_schema
 from projection.clock import from_db
 from projection.order import Place
-from projection.queue_classes import earliest_of_each
+from projection.queue_classes import earliest_of_each, prefix
 from projection.rows import EVENT_COLUMNS, FACT_COLUMNS, WORK_COLUMNS, EventRow, KnownEvent, LaneRow, WorkRow, prefixed
 from projection.sending import by_id, execute, fetch, insert_rows
 from projection.states import State
 
 if TYPE_CHECKING:
+    from projection.closed import Closed
     from projection.models import Event, WorkItem  # noqa: F401 - the managers' type arguments
 
-NO_LANE: Final = ("",)
-"""Stands for "no lane" in an IN list, which may not be empty; no lane key is empty."""
+NO_NAME: Final = ("",)
+NO_ID: Final = (0,)
+"""Stand for "none" in an IN list, which may not be empty: no lane key or name is empty, no id is 0."""
 
 
 class EventManager(models.Manager["Event"]):
@@ -153,25 +155,35 @@ class WorkItemManager(models.Manager["WorkItem"]):
         flows: Sequence[tuple[str, str]],
         *,
         activated: bool,
+        closed: Closed,
         lost_lanes: Iterable[str] = (),
         limit: int,
-    ) -> list[tuple[int, int, str | None, str | None]]:
-        """(id, event id, lane key, executor owner or None where the event is not retained)."""
+    ) -> list[tuple[int, int, str | None, str | None, int]]:
+        """(id, event id, lane key, executor owner or None where the event is not retained, route id)."""
         return fetch(
             "preselect_work_items",
             state=state,
             queue_class=queue_class,
             flows=tuple(flows),
             activated=int(activated),
-            lost_lanes=tuple(lost_lanes) or NO_LANE,
+            namespaces=tuple(closed.namespaces) or NO_NAME,
+            packs=tuple(closed.packs) or NO_ID,
+            routes=tuple(closed.route_ids()) or NO_ID,
+            lost_lanes=tuple(lost_lanes) or NO_NAME,
             limit=limit,
         )
+
+    def set_aside(self, ids: Sequence[int], state: str, queue_class: str) -> int:
+        return execute("set_aside", prefix=prefix(queue_class), ids=tuple(ids), state=state, queue_class=queue_class)
 
     def claim_work_items(self, seen: Sequence[tuple[int, int, str]], *, owner: str, token: str, lease_seconds: int) -> int:
         """`seen`: (id, event id, state) as they were read."""
         rows = [(item, event, int(state == State.RETRY)) for item, event, state in seen]
         parts, values = by_id(("EventId", "Retrying"), rows)
         return execute("claim_work_items", [owner, token, lease_seconds, tuple(row[0] for row in rows), *values], **parts)
+
+    def read_taken(self, ids: Sequence[int], token: str) -> list[int]:
+        return [row[0] for row in fetch("read_taken", ids=tuple(ids), token=token)]
 
     def read_claimed(self, ids: Iterable[int], token: str) -> list[tuple[WorkRow, EventRow, str]]:
         """(item, selected event, route snapshot)."""

@@ -219,6 +219,29 @@ class Worker(models.Model):
         return f"{self.kind} {self.host}:{self.pid}"
 
 
+class RateBucket(models.Model):
+    """A named rate limit and the time of its next free start, shared by all workers (`rate_limits.py`)."""
+
+    id = models.BigAutoField(primary_key=True, db_column="Id")
+    limit_key = columns.key("LimitKey", max_length=64, unique=True)
+    """Digest of namespace and name."""
+    namespace = columns.name("Namespace", 64)
+    name = columns.name("Name")
+    rate = models.IntegerField(db_column="Rate")
+    """Starts in each period."""
+    per_microseconds = models.BigIntegerField(db_column="PerMicroseconds")
+    declared_at = models.DateTimeField(db_column="DeclaredAt")
+    """When the route version was published that the rate is taken from: the newest one's holds."""
+    next_slot_at = models.DateTimeField(db_column="NextSlotAt")
+
+    class Meta:
+        db_table = "_System_ConnectorRateLimit"
+        indexes = [models.Index(fields=["next_slot_at"], name="ix_limit_slot")]
+
+    def __str__(self) -> str:
+        return f"limit {self.name}"
+
+
 class ProjectionProtocol(models.Model):
     """The one checkpoint row: which protocol this database is activated for."""
 

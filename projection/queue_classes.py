@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -18,9 +19,48 @@ _EARLIEST: Final = (
 )
 
 
+ASIDE: Final = "~"
+"""`bulk~42`: work of class `bulk` that was set aside because its route, 42, was closed (`closed.py`). No configured class has this sign."""
+LONGEST_BASE: Final = 12
+"""Characters of the class that are kept; with the sign and any route id they fit the column. Every class with a weight is shorter."""
+MOST_ASIDE: Final = 64
+"""Classes of routes that there may be at once: each costs the claim four steps in an index. Work beyond them stays in its class."""
+
+
+def base(queue_class: str) -> str:
+    """The class that work had before it was set aside."""
+    return queue_class.partition(ASIDE)[0]
+
+
+def aside(queue_class: str, route_id: int) -> str:
+    """The class of a route's work that is set aside."""
+    return f"{prefix(queue_class)}{route_id}"
+
+
+def prefix(queue_class: str) -> str:
+    """What the class of set-aside work begins with, before its route's id."""
+    return f"{queue_class[:LONGEST_BASE]}{ASIDE}"
+
+
+def is_aside(queue_class: str) -> bool:
+    return ASIDE in queue_class
+
+
+def route_of(queue_class: str) -> int:
+    """The route of a class of set-aside work."""
+    return int(queue_class.partition(ASIDE)[2])
+
+
 def weight(queue_class: str) -> int:
     """Share of a class."""
     return WEIGHTS.get(queue_class, WEIGHTS["default"])
+
+
+def shares(ready: Sequence[tuple[State, str]], limit: int) -> dict[tuple[State, str], int]:
+    """How many of `limit` each (state, class) with due work may have at first. Set-aside work shares what its class has."""
+    parts = Counter((state, base(name)) for state, name in ready)
+    total = sum(weight(name) for _, name in parts)
+    return {(state, name): -(-limit * weight(base(name)) // (total * parts[state, base(name)])) for state, name in ready}
 
 
 def earliest_of_each(known: Iterable[str]) -> tuple[str, list[str]]:

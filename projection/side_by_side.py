@@ -1,11 +1,14 @@
 """Plain flows side by side: a bounded pool of threads, bounded per destination, so that one slow target does not slow the rest.
 
 The pool outlives a batch: the worker claims the next one while flows run and endings are written, by a keeper thread with a connection
-of its own. Joins no transaction. A flow past its time-out is recorded as timed out and its thread is given up.
+of its own. Joins no transaction. A flow past its time-out is recorded as timed out and its thread is given up. An attempt whose rate
+limit gave it a moment to start at waits for it without a thread.
 """
 
 from __future__ import annotations
 
+import heapq
+import itertools
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
@@ -16,6 +19,7 @@ from typing import Final
 from django.db import connection
 
 from projection.complete import Ending
+from projection.destinations import destination_of
 from projection.execute import Attempt, failure, hand_back
 from projection.flow_transactions import is_database_away
 from projection.logs import log_event
@@ -24,9 +28,12 @@ from projection.stuck import give_up
 from projection.units import is_conflict
 
 THREADS: Final = 8
-"""Flows of one process that wait on the network at once; each may hold a database connection. Also the number of unstarted attempts
-below which the worker claims more: nobody else can run what waits here."""
+"""Flows of one process that wait on the network at once; each may hold a database connection. No more is claimed while so many attempts
+are unstarted: nobody else can run what waits here."""
 THREADS_A_DESTINATION: Final = 4
+"""Also the number of unstarted attempts from which on a destination is busy: no more is claimed for it while others have room."""
+MOST_UNSTARTED: Final = 400
+"""Above it nothing is claimed, whoever it is for: each is a lease that this process keeps."""
 TICK_SECONDS: Final = 0.2
 """How often time-outs are looked at while flows run, and the worker's stop flag while it waits for them."""
 FLUSH_SECONDS: Final = 0.25
@@ -65,6 +72,9 @@ class SideBySide:
         self._keeper: threading.Thread | None = None
         self._changed = threading.Condition()
         self._queues: dict[str, deque[Attempt]] = {}
+        self._later: list[tuple[float, int, Attempt]] = []
+        """Heap of what may not start yet: (moment, number, attempt)."""
+        self._numbers = itertools.count()
         self._runners: Counter[str] = Counter()
         self._running: dict[threading.Thread, tuple[Attempt, float]] = {}
         """Runner → what it runs, and since when (monotonic seconds)."""
@@ -84,7 +94,7 @@ class SideBySide:
         """Run all attempts as threads get free; `endings` of attempts that need no run are written with theirs."""
         with self._changed:
             for attempt in attempts:
-                self._queues.setdefault(destination_of(attempt), deque()).append(attempt)
+                heapq.heappush(self._later, (attempt.claimed.starts_at, next(self._numbers), attempt))
             for ending in endings:
                 self._add(ending)
             if self._keeper is None:
@@ -94,9 +104,19 @@ class SideBySide:
             self._changed.notify_all()
 
     def wait_for_room(self, seconds: float) -> bool:
-        """Whether so few attempts are unstarted, within this time, that more may be claimed."""
+        """Whether so few attempts are unstarted, within this time, that more may be claimed for any destination."""
         with self._changed:
-            return self._changed.wait_for(lambda: self._unstarted() < THREADS, seconds)
+            return self._changed.wait_for(lambda: self._unstarted() < THREADS and not self._busy(), seconds)
+
+    def has_idle_threads(self) -> bool:
+        """Whether a thread is free that none of the unstarted attempts may use, so that other destinations' work could run."""
+        with self._changed:
+            return self._runners.total() < THREADS and self._unstarted() + len(self._later) < MOST_UNSTARTED
+
+    def busy(self) -> list[str]:
+        """Destinations that have so many unstarted attempts here that more of them should be left to other workers."""
+        with self._changed:
+            return self._busy()
 
     def wait_until_done(self, seconds: float) -> bool:
         """Whether everything that was submitted has been written, within this time."""
@@ -128,6 +148,10 @@ class SideBySide:
     # ---- the runners' side
 
     def _start_runners(self) -> None:
+        now = monotonic()
+        while self._later and self._later[0][0] <= now:
+            attempt = heapq.heappop(self._later)[2]
+            self._queues.setdefault(destination_of(attempt.claimed.route), deque()).append(attempt)
         if self._pool is None:
             self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="flow")
         for destination, queue in self._queues.items():
@@ -158,7 +182,7 @@ class SideBySide:
                 return None
             attempt = queue.popleft()
             self._running[runner] = (attempt, monotonic())
-            if self._unstarted() == THREADS - 1:
+            if self._unstarted() == THREADS - 1 or len(queue) == THREADS_A_DESTINATION - 1:
                 self._changed.notify_all()  # there is room again
             return attempt
 
@@ -180,7 +204,8 @@ class SideBySide:
     def _wait_for_endings(self) -> list[Ending]:
         """The endings to be written now: none, when a tick is over before any are due."""
         with self._changed:
-            self._changed.wait_for(lambda: self._is_due() or (self._closed_at is not None and self._is_done()), TICK_SECONDS)
+            self._changed.wait_for(lambda: self._is_due() or (self._closed_at is not None and self._is_done()), self._pause())
+            self._start_runners()
             stuck_before = self.stuck
             self._give_up_late_ones()
             if self.stuck > stuck_before:
@@ -189,6 +214,10 @@ class SideBySide:
                 return []
             ended, self._ended, self._writing = self._ended, [], True
             return ended
+
+    def _pause(self) -> float:
+        """Seconds until the keeper must look again: a tick, or less when an attempt may start sooner."""
+        return min(TICK_SECONDS, max(0.0, self._later[0][0] - monotonic())) if self._later else TICK_SECONDS
 
     def _is_over(self) -> bool:
         with self._changed:
@@ -229,16 +258,16 @@ class SideBySide:
             give_up(runner)
             reason = f"the flow ran longer than its time-out of {attempt.flow.timeout:g} s"
             self._add(failure(attempt, FlowTimeout(reason), "timeout"))
-            self._runners[destination_of(attempt)] -= 1
+            self._runners[destination_of(attempt.claimed.route)] -= 1
         if late:
             self.stuck += len(late)
             self._pool = None
 
     def _hand_back_unstarted(self) -> None:
-        for queue in self._queues.values():
-            for attempt in queue:
-                self._add(hand_back(attempt))
+        for attempt in [*itertools.chain(*self._queues.values()), *(one[2] for one in self._later)]:
+            self._add(hand_back(attempt))
         self._queues.clear()
+        self._later.clear()
 
     # ---- the lock is held
 
@@ -252,13 +281,11 @@ class SideBySide:
     def _unstarted(self) -> int:
         return sum(len(queue) for queue in self._queues.values())
 
+    def _busy(self) -> list[str]:
+        return [name for name, queue in self._queues.items() if len(queue) >= THREADS_A_DESTINATION]
+
     def _is_busy(self) -> bool:
-        return any(self._queues.values()) or bool(self._running)
+        return any(self._queues.values()) or bool(self._running) or bool(self._later)
 
     def _is_done(self) -> bool:
         return not (self._is_busy() or self._ended or self._writing)
-
-
-def destination_of(attempt: Attempt) -> str:
-    """What the flow calls: its declared destination, else its route's connection, else the flow itself."""
-    return attempt.flow.destination or attempt.claimed.route.connection or attempt.flow.name

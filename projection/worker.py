@@ -55,15 +55,23 @@ class ClaimWorker:
     def step(self) -> int:
         """Claim one batch, run its atomic flows and start its plain ones; number of items claimed.
 
-        Plain flows go on while the next step claims; it waits while many of them have not started yet. The database's errors are
-        raised; nothing is lost by them.
+        Plain flows go on while the next step claims. While many of them have not started yet it claims for other destinations only, and
+        none while they use all threads. The database's errors are raised; nothing is lost by them.
         """
         self._rescue_now_and_then()
-        with self._timed("execute"):
-            if not self._wait_for_room():
+        while True:
+            with self._timed("execute"):
+                has_room = self._pool.wait_for_room(TICK_SECONDS)  # quick flows never need so long
+            if has_room:
+                return self._claim()
+            if self.is_stuck or self._stops():
                 return 0
+            if self._pool.has_idle_threads() and (taken := self._claim(self._pool.busy())):
+                return taken
+
+    def _claim(self, busy: Sequence[str] = ()) -> int:
         with self._timed("claim"):
-            batch = claim(self._batch, owner=self._heartbeat.owner, lease_seconds=self._lease_seconds)
+            batch = claim(self._batch, owner=self._heartbeat.owner, lease_seconds=self._lease_seconds, busy=busy)
         self.next_due = batch.next_due
         ids = batch.ids
         if ids:
@@ -89,13 +97,6 @@ class ClaimWorker:
     def is_stuck(self) -> bool:
         """Whether a flow did not return in time: the process should be replaced."""
         return self._pool.is_broken
-
-    def _wait_for_room(self) -> bool:
-        """False when the worker should end before there is room for more."""
-        while not self._pool.wait_for_room(TICK_SECONDS):
-            if self.is_stuck or self._stops():
-                return False
-        return True
 
     def _stops(self) -> bool:
         """Whether the worker is told to stop; then what has not started is handed back. (The flag belongs to this thread.)"""

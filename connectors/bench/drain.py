@@ -68,7 +68,8 @@ def _worker(items: int) -> tuple[float, dict[str, float]]:
 def _reset() -> None:
     with connection.cursor() as cursor:
         cursor.execute(
-            "UPDATE `_System_ConnectorWorkItem` SET State = 'pending', TerminalAt = NULL, ClaimedAt = NULL, Attempts = 0"
+            "UPDATE `_System_ConnectorWorkItem` SET State = 'pending', QueueClass = 'interactive', TerminalAt = NULL, "
+            "ClaimedAt = NULL, Attempts = 0"
         )
 
 

@@ -12,7 +12,7 @@ import MySQLdb
 from django.db import connection
 
 from connectors import installed_packs
-from projection import activation, flows, sending
+from projection import activation, claim, flows, sending
 from projection.flows import Generation
 from projection.heartbeat import Heartbeat
 from projection.sending import LONGEST_INSERT_BYTES
@@ -50,6 +50,7 @@ def _forget() -> None:
     """What this process remembers about the other database."""
     installed_packs.of.forget()
     activation.forget()
+    claim.forget()
     sending.max_allowed_packet.cache_clear()
 
 

@@ -9,7 +9,7 @@
 {branches}
 
 -- name: preselect_work_items
--- Candidates of one state and class, oldest first: due, not paused, lane neither held nor holding, first due item of its lane, flow
+-- Candidates of one state and class, oldest first: due, nothing of it closed, lane neither held nor holding, first due item of its lane, flow
 -- known here, its event not leased by an old binary. Plain read; the swap decides. Who owns the event (NULL: it is not retained;
 -- `ended`: an old binary has ended it) is asked for the first claim alone.
 -- Its indexes are forced, and what is asked of each row is a look-up by a unique key that no optimizer can turn into a join: with
@@ -17,14 +17,13 @@
 SELECT c.Id, c.EventId, c.LaneKey,
   CASE WHEN c.ClaimedAt IS NULL THEN (
     SELECT CASE WHEN e.ExecutorOwner = 'event' AND e.TerminalAt IS NOT NULL THEN 'ended' ELSE e.ExecutorOwner END
-    FROM `_System_ConnectorEvent` e WHERE e.Id = c.EventId) ELSE 'work_item' END
+    FROM `_System_ConnectorEvent` e WHERE e.Id = c.EventId) ELSE 'work_item' END,
+  c.RouteId
 FROM `_System_ConnectorWorkItem` c FORCE INDEX (ix_work_claim)
 WHERE c.State = %(state)s AND c.QueueClass = %(queue_class)s AND c.RunAfter <= UTC_TIMESTAMP(6)
   AND (c.CompanionPack, c.CompanionFlow) IN %(flows)s
   AND (c.ProjectionKey IS NULL OR (c.ProjectionActiveKey IS NOT NULL AND %(activated)s = 1))
-  AND (SELECT n.PausedAt FROM `_System_ConnectorNamespace` n WHERE n.Name = c.Namespace) IS NULL
-  AND (SELECT p.PausedAt FROM `_System_ConnectorPack` p WHERE p.Id = c.PackId) IS NULL
-  AND (SELECT r.PausedAt FROM `_System_ConnectorRoute` r WHERE r.Id = c.RouteId) IS NULL
+  AND c.RouteId NOT IN %(routes)s AND c.PackId NOT IN %(packs)s AND c.Namespace NOT IN %(namespaces)s
   AND (c.ClaimedAt IS NOT NULL OR (
     SELECT e.Id FROM `_System_ConnectorEvent` e WHERE e.Id = c.EventId AND e.ExecutorOwner = 'event' AND e.TerminalAt IS NULL
       AND e.LeaseToken IS NOT NULL AND e.LeaseExpiresAt > UTC_TIMESTAMP(6)) IS NULL)
@@ -49,6 +48,11 @@ SET State = 'processing', LeaseOwner = %s, LeaseToken = %s, Attempts = Attempts 
 WHERE Id IN %s AND EventId = {EventId} AND (State = 'retry') = ({Retrying}) AND State IN ('pending', 'retry')
   AND RunAfter <= UTC_TIMESTAMP(6)
   AND NOT EXISTS (SELECT 1 FROM `_System_ConnectorLaneHold` x WHERE x.LaneKey = `_System_ConnectorWorkItem`.LaneKey)
+
+-- name: read_taken
+-- Which items the token has just taken, in the transaction of the swap, by ascending id.
+SELECT Id FROM `_System_ConnectorWorkItem` FORCE INDEX (PRIMARY)
+WHERE Id IN %(ids)s AND LeaseToken = %(token)s AND State = 'processing' ORDER BY Id
 
 -- name: read_claimed
 -- What the token took, with the selected event. 0 rows: nothing.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from time import monotonic
 
 import pytest
 from django.db import OperationalError
@@ -12,6 +14,7 @@ from projection import complete as completion
 from projection import side_by_side, worker
 from projection.complete import Ending
 from projection.execute import Attempt
+from projection.facts import RateLimit
 from projection.flows import Generation
 from projection.models import WorkFailure, WorkItem
 from projection.side_by_side import SideBySide
@@ -135,6 +138,89 @@ def test_a_worker_claims_what_arrives_while_a_slow_flow_runs() -> None:
         seen.acts.append(lambda _: arrived.set())
         claim_loop(stop=stopped.is_set)
     assert [item.state for item in WorkItem.objects.all()] == ["processed", "processed"]
+
+
+def test_a_slow_destination_keeps_no_other_work_waiting() -> None:
+    """More of it waits than this process can start: what arrives for others is claimed all the same, and no more of the slow one."""
+    ingress = open_ingress()
+    ingress.route("slow", mode="per_event", flow="test.slow", on=("slow",))
+    ingress.route("fast", mode="per_event", on=("fast",))
+    ingress.admit(*[change(n, kind="slow") for n in range(40)])
+    arrived, stopped, first = threading.Event(), threading.Event(), threading.Lock()
+    claimed: list[int] = []
+
+    def slow(_: Generation) -> None:
+        if first.acquire(blocking=False):
+            ingress.admit(*[change(n, kind="fast") for n in range(100, 105)])
+        assert arrived.wait(20)
+        stopped.set()
+
+    def fast(_: Generation) -> None:
+        claimed.append(WorkItem.objects.filter(companion_flow="slow", state="processing").count())
+        if len(claimed) == 5:
+            arrived.set()
+
+    with recording() as seen, recording("test.slow") as slowly:
+        slowly.acts += [slow] * side_by_side.THREADS_A_DESTINATION
+        seen.acts += [fast] * 5
+        claim_loop(stop=stopped.is_set, batch=10)
+    assert claimed == [10] * 5
+
+
+def test_nothing_more_is_claimed_while_every_thread_is_in_use() -> None:
+    ingress = open_ingress()
+    for name in ("one", "two", "three"):
+        ingress.route(name, mode="per_event", flow=f"test.{name}", on=(name,))
+    ingress.admit(*[change(f"{name}-{n}", kind=name) for name in ("one", "two") for n in range(20)])
+    threads, stopped = threading.Barrier(side_by_side.THREADS), threading.Event()
+
+    def slow(_: Generation) -> None:
+        if threads.wait(20) == 0:
+            ingress.admit(change("three", kind="three"))
+            threading.Event().wait(3 * side_by_side.TICK_SECONDS)  # nothing is awaited: the worker must let this time pass
+            stopped.set()
+        assert stopped.wait(20)
+
+    with recording("test.one") as one, recording("test.two") as two, recording("test.three") as three:
+        one.acts += [slow] * side_by_side.THREADS_A_DESTINATION
+        two.acts += [slow] * side_by_side.THREADS_A_DESTINATION
+        claim_loop(stop=stopped.is_set, batch=40)
+    assert three.runs == []
+
+
+def test_an_attempt_of_a_limited_route_starts_at_its_moment_and_needs_no_thread_until_then() -> None:
+    ingress = open_ingress()
+    ingress.route("limited", mode="per_event", on=("changed",), limit=RateLimit("api", 20, 1.0))
+    ingress.admit(*[change(n) for n in range(8)])
+    started: list[float] = []
+    with recording():
+        begun = monotonic()
+        attempts = ByHand().claim()
+        written = Written()
+        pool = SideBySide(lambda one: started.append(monotonic()) or processed(one), written.write, written.abandon)
+        pool.submit(attempts)
+        assert pool.has_idle_threads()
+        pool.close()
+    planned = sorted(attempt.claimed.starts_at for attempt in attempts)
+    assert len(started) == len(planned) == 8
+    assert all(0 <= real - plan < 0.5 for real, plan in zip(started, planned, strict=True))
+    assert started[-1] - begun >= 7 * 0.0525
+
+
+def test_what_waits_for_its_moment_is_handed_back_by_a_worker_that_stops() -> None:
+    ingress = open_ingress()
+    ingress.route("limited", mode="per_event", on=("changed",), limit=RateLimit("api", 1, 1.0))
+    ingress.admit(change(1))
+    with recording():
+        (attempt,) = ByHand().claim()
+        waiting = replace(attempt, claimed=replace(attempt.claimed, starts_at=monotonic() + 3600))
+        written = Written()
+        pool = SideBySide(processed, written.write, written.abandon)
+        pool.submit([waiting])
+        pool.hand_back_unstarted()
+        pool.close()
+    item = WorkItem.objects.get()
+    assert (item.state, item.attempts) == ("retry", 0)
 
 
 def test_a_worker_whose_completion_failed_for_a_while_runs_nothing_twice(monkeypatch: pytest.MonkeyPatch) -> None:

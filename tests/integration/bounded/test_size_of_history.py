@@ -97,6 +97,7 @@ def test_a_claim_reads_no_more_when_many_items_wait() -> None:
     ingress.admit(*[change(n) for n in range(SOURCES)])
     waiting = WorkItem.objects.order_by("id")[0]
     with recording():
+        ByHand().claim(1)  # what a process asks once
         alone = cost(lambda: ByHand().claim(5))
         later = {"State": "'pending'", "RunAfter": "t.RunAfter + INTERVAL 1 DAY", "LaneHolderKey": "NULL", "LeaseToken": "NULL"}
         copy_rows(waiting, EVENTS, WorkId=hashed("settling"), LaneKey=hashed("lane"), **later)

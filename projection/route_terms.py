@@ -1,0 +1,72 @@
+"""What the claim must know of a route before it takes its work: whose it is, what it calls, what limits it.
+
+A process learns it from the route's row when it first meets the route, and keeps it: route versions never change.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from projection import destinations, rate_limits
+from projection.facts import RateLimit, flow_name
+from projection.rate_limits import Declared
+from projection.sending import fetch
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Of one route version. `limit_key` None: nothing limits it."""
+
+    route_id: int
+    namespace: str
+    pack_id: int
+    flow_name: str
+    connection: str
+    limit_key: str | None
+
+    @property
+    def destination(self) -> str:
+        """Asked of the flows of this process, as its attempts are."""
+        return destinations.name_of(self.flow_name, self.namespace, self.connection)
+
+
+_known: Final[dict[int, Terms]] = {}
+
+
+def known() -> list[Terms]:
+    """The routes that this process has met."""
+    return list(_known.values())
+
+
+def find(route_id: int) -> Terms | None:
+    """None: not met yet, or its row is gone."""
+    return _known.get(route_id)
+
+
+def learn(route_ids: Iterable[int]) -> bool:
+    """Read the routes that are not known yet, and see to the rows of their limits; whether there was anything to learn.
+
+    No statement when all are known; one to three otherwise.
+    """
+    unknown = set(route_ids) - _known.keys()
+    if not unknown:
+        return False
+    rows = fetch("read_route_terms", ids=tuple(sorted(unknown)))
+    declared: dict[int, Declared] = {}
+    for id, namespace, _, _, _, _, limit, created in rows:
+        if limit:
+            declared[id] = Declared(namespace, RateLimit(**json.loads(limit)), created)
+    rate_limits.declare(declared.values())
+    for id, namespace, pack_id, companion_pack, companion_flow, connection, _, _ in rows:
+        key = declared[id].key if id in declared else None
+        _known[id] = Terms(id, namespace, pack_id, flow_name(companion_pack, companion_flow), connection, key)
+    return bool(rows)
+
+
+def forget() -> None:
+    """What this process remembers about a database (tests, another database)."""
+    _known.clear()
+    rate_limits.forget()

@@ -1,0 +1,30 @@
+-- Statements about what is closed: work that may not be claimed now, whatever is due, and its way out of the way of other work.
+
+-- name: read_closed
+-- What keeps whole routes from being claimed now: (kind, name or id or key, until when; NULL: nobody knows). Small tables, of limits the
+-- exhausted ones by ix_limit_slot. 0 rows: everything is open.
+SELECT 'namespace', n.Name, CAST(NULL AS DATETIME(6)) FROM `_System_ConnectorNamespace` n WHERE n.PausedAt IS NOT NULL
+UNION ALL
+SELECT 'pack', CAST(p.Id AS CHAR), NULL FROM `_System_ConnectorPack` p WHERE p.PausedAt IS NOT NULL
+UNION ALL
+SELECT 'route', CAST(r.Id AS CHAR), NULL FROM `_System_ConnectorRoute` r WHERE r.PausedAt IS NOT NULL
+UNION ALL
+SELECT 'limit', l.LimitKey, l.NextSlotAt FROM `_System_ConnectorRateLimit` l FORCE INDEX (ix_limit_slot)
+WHERE l.NextSlotAt > UTC_TIMESTAMP(6) + INTERVAL %(opens)s MICROSECOND
+
+-- name: read_route_terms
+-- What the claim must know of routes that this process has not met before. By primary key. A missing row: the route is unknown.
+SELECT r.Id, r.Namespace, r.PackId, r.CompanionPack, r.CompanionFlow, r.Connection, r.RateLimit, r.CreatedAt
+FROM `_System_ConnectorRoute` r WHERE r.Id IN %(ids)s
+
+-- name: read_oldest_due
+-- The oldest due items of a state and class, whatever keeps them waiting. One range of the forced ix_work_claim, at most {limit} rows.
+SELECT c.Id, c.RouteId, c.PackId, c.Namespace FROM `_System_ConnectorWorkItem` c FORCE INDEX (ix_work_claim)
+WHERE c.State = %(state)s AND c.QueueClass = %(queue_class)s AND c.RunAfter <= UTC_TIMESTAMP(6)
+ORDER BY c.RunAfter, c.Id LIMIT %(limit)s
+
+-- name: set_aside
+-- Moves waiting items of closed routes to a class of their route, out of the way of the others. Rows by primary key. Fewer rows than
+-- given: claimed, ended or moved meanwhile.
+UPDATE `_System_ConnectorWorkItem` FORCE INDEX (PRIMARY) SET QueueClass = CONCAT(%(prefix)s, RouteId)
+WHERE Id IN %(ids)s AND State = %(state)s AND QueueClass = %(queue_class)s
