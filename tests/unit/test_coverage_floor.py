@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -59,8 +60,9 @@ def test_a_run_that_measured_nothing_does_not_pass() -> None:
 
 def test_the_report_of_the_real_tool_is_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "sample.py").write_text("import sys\nif len(sys.argv) > 9:\n    print('never')\n", encoding="utf-8")
+    own = {name: value for name, value in os.environ.items() if not name.startswith("COV")}  # a measured suite's data stay its own
     for arguments in (["run", "--branch", "sample.py"], ["json", "-q"]):
-        subprocess.run([sys.executable, "-m", "coverage", *arguments], cwd=tmp_path, check=True, timeout=60)
+        subprocess.run([sys.executable, "-m", "coverage", *arguments], cwd=tmp_path, env=own, check=True, timeout=60)
     found = json.loads((tmp_path / "coverage.json").read_text(encoding="utf-8"))
     assert shortfall(found)[1:] == ["  50.0 % sample.py: never 2→3"]
     monkeypatch.setattr(coverage_floor, "FLOOR_PERCENT", 50.0)
