@@ -12,8 +12,8 @@ from connectors.work_filters import WorkFilter, work_items
 from projection.models import WorkItem
 from projection.refusals import Refused
 from projection.replay import Deferred, Replayed, Result
-from projection.replay_chains import read_chains
-from projection.states import NONTERMINAL, ExecutionClass, State
+from projection.replay_preview import ReplayPreview
+from projection.states import ExecutionClass, State
 
 T = TypeVar("T")
 IDS_A_QUERY: Final = 1000
@@ -78,12 +78,12 @@ def named(work_ids: Sequence[str]) -> list[Candidate]:
     return known + [Candidate(work_id, None) for work_id in wanted if work_id not in found]
 
 
-def replay_all(bulk: Sequence[Candidate], act: Act) -> Outcome:
-    """Replay a bulk, ITEMS_A_UNIT at a time; of two items of one scope the second is deferred until the first replay has ended."""
+def replay_all(bulk: Sequence[Candidate], act: Act, items: int = ITEMS_A_UNIT) -> Outcome:
+    """Replay a bulk, `items` at a time; of two items of one scope the second is deferred until the first replay has ended."""
     outcome = Outcome()
     taken: dict[str, str] = {}
-    for start in range(0, len(bulk), ITEMS_A_UNIT):
-        part = bulk[start : start + ITEMS_A_UNIT]
+    for start in range(0, len(bulk), items):
+        part = bulk[start : start + items]
         outcome.deferred += [_same_source(one, taken[one.scope]) for one in part if one.scope in taken and one.scope is not None]
         free = [one for one in part if one.scope not in taken]
         for one, result in zip(free, act([one.work_id for one in free]), strict=True):
@@ -97,60 +97,26 @@ def replay_all(bulk: Sequence[Candidate], act: Act) -> Outcome:
     return outcome
 
 
-def not_found(work_id: str) -> Refused:
-    return Refused(work_id, "not_found", f"there is no work item {work_id}")
-
-
 def _same_source(one: Candidate, first: str) -> Deferred:
     return Deferred(one.work_id, "same_source", f"the replay of {first}, of the same source, has to end first; ask again after it")
 
 
-def preview(bulk: Sequence[Candidate], *, retarget: bool = False) -> Act:
-    """What a replay would answer as things stand, without writing; the new WorkId is left empty.
-
-    Not seen beforehand: `no_class_proof`, `class_change` and `kind_change`, which need each item's event.
-
-    Reads the whole bulk's state at once: four queries for each 1,000 items, one more for each level of replay.
-    """
-    work_ids = [one.work_id for one in bulk if one.work_id.isascii()]
-    standing = _each(work_ids, lambda ids: WorkItem.objects.filter(work_id__in=ids).values_list("work_id", "state", "discarded_at"))
-    states = {work_id: "discarded" if discarded_at else state for work_id, state, discarded_at in standing}
-    replays = _newest_replays(work_ids)
-    active = _active_scopes([one.scope for one in bulk if one.scope])
-    by_id = {one.work_id: one for one in bulk}
-    targets = current_targets(work_ids) if retarget else {}
-
-    def answer(part: Sequence[str]) -> list[Result]:
-        results: list[Result] = []
-        taken: dict[str, str] = {}
-        for one in (by_id[work_id] for work_id in part):
-            if retarget and targets.get(one.work_id) is None:
-                results.append(without_target(one.work_id, targets))
-                continue
-            verdict = judge(one.work_id, states.get(one.work_id), replays.get(one.work_id), active.get(one.scope or ""))
-            if isinstance(verdict, Replayed) and one.scope:
-                first = taken.setdefault(one.scope, one.work_id)
-                results.append(verdict if first == one.work_id else _same_source(one, first))
-            else:
-                results.append(verdict)
-        return results
-
-    return answer
+def preview_all(bulk: Sequence[Candidate], *, retarget: bool = False) -> tuple[Outcome, set[str]]:
+    """What `replay_all` would come to as things stand, new WorkIds empty, and which of it would run after newer work succeeded."""
+    preview = ReplayPreview()
+    outcome = replay_all(bulk, lambda work_ids: answer(preview, work_ids, retarget=retarget), IDS_A_QUERY)
+    return outcome, preview.after_newer
 
 
-def judge(work_id: str, state: str | None, replay: tuple[str, str] | None, blocker: str | None) -> Replayed | Refused:
-    """Whether a replay of an item would be allowed, given its state, its replay (WorkId, state) and what is active in its scope."""
-    if state is None:
-        return not_found(work_id)
-    if state == "discarded":
-        return Refused(work_id, "discarded", f"{work_id} was discarded")
-    if state != State.DEAD:
-        return Refused(work_id, "not_dead", f"{work_id} is {state}; only dead items are replayed")
-    if replay is not None and replay[1] not in (State.DEAD, State.CANCELLED):
-        return Refused(work_id, "already_replayed", f"already replayed as {replay[0]} (it is {replay[1]})")
-    if blocker is not None:
-        return Refused(work_id, "active_generation", f"{blocker} is active for the same source; replay again once it has ended")
-    return Replayed(work_id, "")
+def answer(preview: ReplayPreview, work_ids: Sequence[str], *, retarget: bool) -> list[Result]:
+    """The preview's answers to a part of a bulk; `retarget`: under the current version of each item's route."""
+    if not retarget:
+        return preview.answer(work_ids)
+    targets = current_targets(work_ids)
+    present = {work_id: target for work_id, target in targets.items() if target is not None}
+    possible = [work_id for work_id in work_ids if work_id in present]
+    known = dict(zip(possible, preview.answer(possible, present), strict=True))
+    return [known.get(work_id) or without_target(work_id, targets) for work_id in work_ids]
 
 
 def _each(values: Sequence[T], query: Callable[[Sequence[T]], Iterable[tuple[Any, ...]]]) -> Iterator[tuple[Any, ...]]:
@@ -169,25 +135,3 @@ def _replays(work_ids: Sequence[str]) -> dict[str, tuple[str, str]]:
         lambda ids: WorkItem.objects.filter(replay_of_work_id__in=ids).values_list("replay_of_work_id", "work_id", "state"),
     )
     return {str(of): (work_id, state) for of, work_id, state in rows}
-
-
-def _newest_replays(work_ids: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Replayed WorkId → (WorkId, state) of the newest of its replays, at the end of the chain."""
-    newest: dict[int, list[str]] = {}
-    for start in range(0, len(work_ids), IDS_A_QUERY):
-        for work_id, chain in read_chains(work_ids[start : start + IDS_A_QUERY]).items():
-            if len(chain.ids) > 1:
-                newest.setdefault(chain.ids[-1], []).append(work_id)
-    rows = _each(sorted(newest), lambda ids: WorkItem.objects.filter(id__in=ids).values_list("id", "work_id", "state"))
-    return {of: (work_id, state) for id, work_id, state in rows for of in newest[id]}
-
-
-def _active_scopes(scopes: Sequence[str]) -> dict[str, str]:
-    """Source scope → WorkId of a nonterminal generation of it."""
-    rows = _each(
-        sorted(set(scopes)),
-        lambda ids: WorkItem.objects.filter(
-            source_scope_key__in=ids, state__in=sorted(NONTERMINAL), execution_class=ExecutionClass.PROJECTION
-        ).values_list("source_scope_key", "work_id"),
-    )
-    return {str(scope): work_id for scope, work_id in rows}

@@ -1,14 +1,16 @@
-"""What `work` and `dlq` share: the detail of one work item, and how a missing one is said."""
+"""What `work`, `dlq` and `jobs` share: the detail of one work item, how a missing one is said, and how a bulk job is told."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any, Final
 
-from connectors.dead_letters import not_found
 from connectors.work_detail import WorkDetail, work_detail
 from projection.cli import DONE, FINDINGS, HeadraceCommand, iso
+from projection.job_rows import JobRow
+from projection.replay_decision import not_found
 
 
 class OperationsCommand(HeadraceCommand):
@@ -22,6 +24,35 @@ class OperationsCommand(HeadraceCommand):
             return FINDINGS
         self.emit(asdict(detail), _lines(detail))
         return DONE
+
+
+def job_answer(job: JobRow) -> dict[str, Any]:
+    """A bulk job as the commands print it."""
+    return {
+        "id": job.id,
+        "kind": job.kind.value,
+        "state": job.state.value,
+        "filter": json.loads(job.filter),
+        "retarget": job.retarget,
+        "rate": job.rate,
+        "actor": job.actor,
+        "reason": job.reason,
+        "total": job.total,
+        "waiting": job.waiting,
+        "done": job.done,
+        "refused": job.refused,
+        "deferred": job.deferred,
+        "skipped": job.skipped,
+        "created": job.created,
+        "fixed": job.fixed,
+        "finished": job.finished,
+    }
+
+
+def job_line(job: JobRow) -> str:
+    ended = job.done + job.refused + job.skipped
+    counts = f"{ended} of {job.total} ended, {job.refused} refused, {job.deferred} deferred"
+    return f"job {job.id} ({job.kind}): {job.state}, {counts}{'' if job.fixed else ', membership not fixed yet'}"
 
 
 LINE_CHARACTERS: Final = 100

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models.functions import Length
 
 from connectors import durations
 from connectors.models import Pack, Route
 from projection import clock
 from projection.facts import companion_of
-from projection.models import WorkItem
+from projection.models import Event, WorkItem
 from projection.sending import fetch
 from projection.states import State
 
 ROWS_OF_A_SOURCE: Final = 10_000
 """Work items that a source filter looks at, the newest: far above what one record ever has waiting or dead."""
+
+
+TIMES: Final = ("since", "until")
 
 
 class UnknownName(LookupError):
@@ -46,6 +51,39 @@ class WorkFilter:
 
 def work_items(chosen: WorkFilter) -> QuerySet[WorkItem]:
     """The work items that the filter selects, in no order. Raises UnknownName. At most three queries to resolve names."""
+    rows = _without_source(chosen)
+    return rows.filter(id__in=_ids_of_source(chosen)) if chosen.source else rows
+
+
+def dead_items(chosen: WorkFilter, *, unreplayed: bool) -> QuerySet[WorkItem]:
+    """All undiscarded dead items that the filter selects, in no order; `unreplayed`: without a replay. Raises UnknownName.
+
+    Where a replay died it is a dead item itself, and stands for what it replays. Every condition is one of the row itself, for callers
+    that go through a large table page by page; there is no limit to the items of a source.
+    """
+    rows = _without_source(replace(chosen, states=(State.DEAD,))).filter(discarded_at=None)
+    if unreplayed:
+        rows = rows.filter(~Exists(WorkItem.objects.filter(replay_of_work_id=OuterRef("work_id"))))
+    if chosen.source:
+        text = chosen.source
+        lane = Q(source_lane=text, lane_length=len(text))
+        rows = rows.alias(lane_length=Length("source_lane")).filter(lane | Q(Exists(_events_of_source(text))))
+    return rows
+
+
+def to_json(chosen: WorkFilter) -> str:
+    """What the filter selects by, without its states, as text; times absolute. `from_json` reads it again."""
+    members = {name: value for name, value in asdict(chosen).items() if value and name != "states"}
+    return json.dumps({name: value.isoformat() if isinstance(value, datetime) else value for name, value in members.items()})
+
+
+def from_json(text: str) -> WorkFilter:
+    """A filter of all states, as `to_json` wrote it."""
+    members: dict[str, Any] = json.loads(text)
+    return WorkFilter(**members | {name: datetime.fromisoformat(members[name]) for name in TIMES if name in members})
+
+
+def _without_source(chosen: WorkFilter) -> QuerySet[WorkItem]:
     rows = WorkItem.objects.filter(state__in=chosen.states)
     if chosen.route:
         rows = rows.filter(route_id__in=_route_ids(chosen.route))
@@ -56,8 +94,6 @@ def work_items(chosen: WorkFilter) -> QuerySet[WorkItem]:
         rows = rows.filter(companion_pack=pack, companion_flow=flow)
     if chosen.error:
         rows = rows.filter(_has_error(chosen.error))
-    if chosen.source:
-        rows = rows.filter(id__in=_ids_of_source(chosen))
     time = "terminal_at" if set(chosen.states) == {State.DEAD} else "created_date"
     if chosen.since:
         rows = rows.filter(**{f"{time}__gte": chosen.since})
@@ -101,6 +137,16 @@ def _pack_ids(name: str) -> list[int]:
         known = Pack.objects.order_by("name").values_list("name", flat=True).distinct()
         raise UnknownName(f"there is no pack {name!r}; known are: {', '.join(known) or 'none'}")
     return ids
+
+
+def _events_of_source(text: str) -> QuerySet[Event]:
+    """The selected event of an item, if it is of the source `id` or `type:id`; lengths, because a collation ignores spaces at the end."""
+    names = Q(source_id=text, id_length=len(text))
+    for at in (at for at, sign in enumerate(text) if sign == ":"):
+        type, id = text[:at], text[at + 1 :]
+        names |= Q(source_type=type, type_length=len(type), source_id=id, id_length=len(id))
+    events = Event.objects.alias(type_length=Length("source_type"), id_length=Length("source_id"))
+    return events.filter(names, id=OuterRef("event_id"))
 
 
 def _ids_of_source(chosen: WorkFilter) -> set[int]:

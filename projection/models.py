@@ -9,6 +9,7 @@ from __future__ import annotations
 from django.db import models
 
 from projection import columns
+from projection.job_models import Job, JobItem  # noqa: F401 - Django finds them through this module
 from projection.managers import EventManager, WorkItemManager
 from projection.states import ExecutionClass, State
 

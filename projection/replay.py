@@ -22,7 +22,7 @@ from projection.materialize import Plan, lock_ascending
 from projection.models import Event, WorkItem
 from projection.order import Place
 from projection.refusals import Refused
-from projection.replay_chains import read_chains
+from projection.replay_chains import read_chains, read_scope_ids
 from projection.replay_decision import (
     Deferred,
     Origin,
@@ -116,7 +116,7 @@ def replay_locked(
         return {work_id: Refused(work_id, "not_found", str(error)) for work_id in work_ids}
     chains = read_chains(work_ids)
     newest = [chain.ids[-1] for chain in chains.values()]
-    scope_ids = [row[0] for row in fetch("read_scopes", ids=tuple(newest))] if newest else []
+    scope_ids = read_scope_ids(newest)
     blockers = lanes.read_blockers(_lanes(newest), lock.now)
     locked = lock_ascending(
         [item for chain in chains.values() for item in chain.ids] + scope_ids + [row.id for row in blockers.values()]

@@ -41,6 +41,11 @@ def read_chains(work_ids: Sequence[str]) -> dict[str, ReplayChain]:
     raise EndlessChain(f"replay chain of {sorted(tails)[0]} does not end")
 
 
+def read_scope_ids(ids: Sequence[int]) -> list[int]:
+    """Ids of the nonterminal generations in the source scopes of the given generations. One statement; none for no ids."""
+    return [row[0] for row in fetch("read_scopes", ids=tuple(ids))] if ids else []
+
+
 def read_rows(ids: Iterable[int]) -> dict[int, WorkRow]:
     """Items as they stand, without a lock, for previews. One statement; none for no ids."""
     wanted = tuple(sorted(set(ids)))

@@ -5,18 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from django.core.management.base import CommandError, CommandParser
 
-from connectors import audited, dead_letters
+from connectors import audited, bulk_jobs, dead_letters
 from connectors.audit_log import cli_actor
-from connectors.dead_letters import Candidate, DeadLetter
-from connectors.operations_command import OperationsCommand, first_line
+from connectors.bulk_jobs import DEFAULT_RATE
+from connectors.dead_letters import IDS_A_QUERY, Candidate, DeadLetter, Outcome
+from connectors.operations_command import OperationsCommand, first_line, job_answer, job_line
 from connectors.work_filters import UnknownName, WorkFilter, moment
+from projection import jobs
 from projection.cli import DONE, FINDINGS, iso, table
-from projection.discard import preview_discards
+from projection.discard import Discarded, preview_discards
+from projection.job_rows import ItemState, JobItemRow, JobKind, JobRow
 from projection.refusals import Refused
+from projection.replay_decision import Deferred, Replayed
+from projection.settle import chunks
+
+ITEMS_AT_ONCE: Final = 1000
+"""Dead letters of a filter that one call acts on itself; more of them become a bulk job, so that a kill loses nothing."""
 
 
 class Command(OperationsCommand):
@@ -39,6 +47,14 @@ class Command(OperationsCommand):
             sub.add_argument("--all", action="store_true", help="every dead letter, where neither WorkIds nor filters are given")
             sub.add_argument("--dry-run", action="store_true", help="change nothing, say what would happen")
             sub.add_argument("--reason", default="", help="why, for the audit trail")
+            sub.add_argument(
+                "--job",
+                action="store_true",
+                help="start a bulk job and return at once; `jobs show` tells how it goes (filters only)",
+            )
+            sub.add_argument(
+                "--rate", type=int, default=DEFAULT_RATE, help="items a second of a job, 0 = no limit (default: %(default)s)"
+            )
             if name == "replay":
                 sub.add_argument(
                     "--retarget", action="store_true", help="under the current version of the route, not the item's own"
@@ -58,43 +74,104 @@ class Command(OperationsCommand):
         return DONE
 
     def replay(self, *, dry_run: bool, reason: str, retarget: bool, **options: Any) -> int:
+        if options["job"]:
+            return self._start(JobKind.REPLAY, options, dry_run=dry_run, reason=reason, retarget=retarget)
         bulk = self._chosen(options, unreplayed=True)
-        act = (
-            dead_letters.preview(bulk, retarget=retarget)
-            if dry_run
-            else partial(audited.replay, actor=cli_actor(), reason=reason, retarget=retarget)
-        )
-        outcome = dead_letters.replay_all(bulk, act)
+        if dry_run:
+            outcome, after_newer = dead_letters.preview_all(bulk, retarget=retarget)
+            return self._tell(outcome, {"dry_run": True, "after_newer": len(after_newer)})
+        if len(bulk) > ITEMS_AT_ONCE and not options["work_ids"]:
+            return self._replay_by_job(options, reason=reason, retarget=retarget)
+        act = partial(audited.replay, actor=cli_actor(), reason=reason, retarget=retarget)
+        return self._tell(dead_letters.replay_all(bulk, act), {"dry_run": False})
+
+    def _replay_by_job(self, options: dict[str, Any], *, reason: str, retarget: bool) -> int:
+        """Too many for one call: a job, whose steps are done here until it only waits for replays to end."""
+        job = self._started(JobKind.REPLAY, options, reason=reason, retarget=retarget)
+        bulk_jobs.run(job.id)
+        outcome = dead_letters.Outcome()
+        for item in jobs.all_items(job.id):
+            if item.replay_work_id:
+                outcome.replayed.append(Replayed(item.work_id, item.replay_work_id))
+            elif item.state is ItemState.REFUSED:
+                outcome.refused.append(Refused(item.work_id, item.code, item.reason or ""))
+            else:
+                outcome.deferred.append(
+                    Deferred(item.work_id, item.code or item.state, item.reason or f"job {job.id} goes on with it")
+                )
+        return self._tell(outcome, {"dry_run": False, "job": job.id})
+
+    def _tell(self, outcome: Outcome, more: dict[str, Any]) -> int:
         answer = {
             "replayed": [asdict(one) for one in outcome.replayed],
             "refused": [asdict(one) for one in outcome.refused],
             "deferred": [asdict(one) for one in outcome.deferred],
         }
-        would = "would be replayed" if dry_run else "replayed"
-        lines = [f"{would}: {one.work_id}" + (f" as {one.replay_work_id}" * (not dry_run)) for one in outcome.replayed]
+        would = "would be replayed" if more["dry_run"] else "replayed"
+        lines = [f"{would}: {one.work_id}" + f" as {one.replay_work_id}" * bool(one.replay_work_id) for one in outcome.replayed]
         lines += [f"refused: {one.id}: {one.reason}" for one in outcome.refused]
         lines += [f"deferred: {one.id}: {one.reason}" for one in outcome.deferred]
         lines.append(f"{len(outcome.replayed)} {would}, {len(outcome.refused)} refused, {len(outcome.deferred)} deferred")
-        self.emit({**answer, "dry_run": dry_run}, lines)
+        lines += _warning(more.get("after_newer", 0))
+        lines += [f"job {more['job']}"] if "job" in more else []
+        self.emit({**answer, **more}, lines)
         return FINDINGS if outcome.refused else DONE
 
     def discard(self, *, dry_run: bool, reason: str, **options: Any) -> int:
+        if options["job"]:
+            return self._start(JobKind.DISCARD, options, dry_run=dry_run, reason=reason, retarget=False)
         bulk = self._chosen(options, unreplayed=False)
-        actor = cli_actor()
-        discarded: list[dict[str, str]] = []
-        refused: list[Refused] = []
-        preview = preview_discards([one.work_id for one in bulk]) if dry_run else {}
-        for one in bulk:
-            outcome = preview[one.work_id] if dry_run else audited.discard(one.work_id, actor=actor, reason=reason)
-            if isinstance(outcome, Refused):
-                refused.append(outcome)
-            else:
-                discarded.append(asdict(outcome))
+        more: dict[str, Any] = {"dry_run": dry_run}
+        if dry_run:
+            parts = chunks([one.work_id for one in bulk], IDS_A_QUERY)
+            results = [one for part in parts for one in preview_discards(part).values()]
+        elif len(bulk) > ITEMS_AT_ONCE and not options["work_ids"]:
+            job = self._started(JobKind.DISCARD, options, reason=reason, retarget=False)
+            bulk_jobs.run(job.id)
+            more["job"] = job.id
+            results = [_discarded(item) for item in jobs.all_items(job.id)]
+        else:
+            results = [audited.discard(one.work_id, actor=cli_actor(), reason=reason) for one in bulk]
+        refused = [one for one in results if isinstance(one, Refused)]
+        discarded = [one for one in results if isinstance(one, Discarded)]
         would = "would be discarded" if dry_run else "discarded"
-        lines = [f"{would}: {one['work_id']}" for one in discarded] + [f"refused: {one.id}: {one.reason}" for one in refused]
+        lines = [f"{would}: {one.work_id}" for one in discarded] + [f"refused: {one.id}: {one.reason}" for one in refused]
         lines.append(f"{len(discarded)} {would}, {len(refused)} refused")
-        self.emit({"discarded": discarded, "refused": [asdict(one) for one in refused], "dry_run": dry_run}, lines)
+        self.emit({"discarded": [asdict(one) for one in discarded], "refused": [asdict(one) for one in refused], **more}, lines)
         return FINDINGS if refused else DONE
+
+    def _start(self, kind: JobKind, options: dict[str, Any], *, dry_run: bool, reason: str, retarget: bool) -> int:
+        """Start a job, or tell what one would come to."""
+        if not dry_run:
+            job = self._started(kind, options, reason=reason, retarget=retarget)
+            self.emit({"job": job_answer(job), "dry_run": False}, [f"started {job_line(job)}"])
+            return DONE
+        try:
+            counts = bulk_jobs.preview(kind, self._selection(options), retarget=retarget)
+        except UnknownName as unknown:
+            raise CommandError(str(unknown)) from None
+        lines = [f"{counts.total} dead letters: {counts.possible} at once, {counts.deferred} behind another of their source"]
+        lines += [f"{count} refused: {code}" for code, count in sorted(counts.refused.items())] + _warning(counts.after_newer)
+        self.emit({"preview": counts.members(), "dry_run": True}, lines)
+        return DONE
+
+    def _started(self, kind: JobKind, options: dict[str, Any], *, reason: str, retarget: bool) -> JobRow:
+        if options["rate"] < 0:
+            raise CommandError("--rate must be 0 or more.")
+        chosen = self._selection(options)
+        try:
+            return bulk_jobs.start(kind, chosen, actor=cli_actor(), reason=reason, rate=options["rate"], retarget=retarget)
+        except UnknownName as unknown:
+            raise CommandError(str(unknown)) from None
+
+    def _selection(self, options: dict[str, Any]) -> WorkFilter:
+        """The filter of a job. Raises CommandError where it would be everything by mistake, or WorkIds are named."""
+        chosen = _filter(options)
+        if options["work_ids"]:
+            raise CommandError("A job takes filters, not WorkIds.")
+        if chosen.is_empty and not options["all"]:
+            raise CommandError("Give a filter (--route, --error, …), or say --all.")
+        return chosen
 
     def _chosen(self, options: dict[str, Any], *, unreplayed: bool) -> Sequence[Candidate]:
         """The fixed membership of a bulk. Raises CommandError where it would be everything by mistake, or both ids and filters."""
@@ -110,6 +187,18 @@ class Command(OperationsCommand):
             return dead_letters.candidates(chosen, unreplayed=unreplayed)
         except UnknownName as unknown:
             raise CommandError(str(unknown)) from None
+
+
+def _warning(after_newer: int) -> list[str]:
+    if not after_newer:
+        return []
+    return [f"warning: {after_newer} would run after newer work of their source has succeeded; state could go backwards"]
+
+
+def _discarded(item: JobItemRow) -> Discarded | Refused:
+    if item.state is ItemState.DONE:
+        return Discarded(item.work_id)
+    return Refused(item.work_id, item.code or item.state, item.reason or "its job did not come to it")
 
 
 def _add_filters(parser: CommandParser) -> None:

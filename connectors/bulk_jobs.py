@@ -1,0 +1,199 @@
+"""Bulk jobs as operators know them: a filter over dead letters, a preview, verbs with their audit entries, and what does the steps."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from time import sleep
+from typing import Any, Final
+
+from django.db import DatabaseError, InterfaceError, transaction
+from django.db.models import QuerySet
+
+from connectors import audit_log, dead_letters
+from connectors.retarget import current_targets, without_target
+from connectors.work_filters import WorkFilter, dead_items, from_json, to_json
+from projection import clock, jobs
+from projection.discard import Discarded, preview_discards
+from projection.job_rows import JobKind, JobRow
+from projection.job_steps import PAGE, run_step
+from projection.logs import log_event
+from projection.models import WorkItem
+from projection.refusals import Refused
+from projection.replay import Target
+from projection.replay_decision import Deferred, Replayed, Result
+from projection.replay_preview import ReplayPreview
+from projection.retry_policy import error_text
+from projection.units import error_code, is_connection_lost
+
+DEFAULT_RATE: Final = 200
+"""Items a second of a job that names no rate: 20,000 take under two minutes and leave admission most of the namespace's time."""
+POSTPONED_SECONDS: Final = 15.0
+"""Until a job is tried again whose step failed through no fault of its items."""
+LONGEST_SLEEP_SECONDS: Final = 1.0
+NO_SUCH_TABLE: Final = 1146
+
+
+@dataclass(slots=True)
+class BulkPreview:
+    """What a job would come to as things stand. The four counts make up `total`."""
+
+    kind: JobKind
+    possible: int = 0
+    """Replayed (or discarded) at once."""
+    deferred: int = 0
+    """Replayed too, but behind another one of their source."""
+    refused: Counter[str] = field(default_factory=Counter)
+    """By code."""
+    after_newer: int = 0
+    """Of those replayed: how many would run after a newer item of their lane and source has succeeded (state could go backwards)."""
+
+    @property
+    def total(self) -> int:
+        return self.possible + self.deferred + self.refused.total()
+
+    def members(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {
+            "kind": self.kind.value,
+            "total": self.total,
+            "possible": self.possible,
+            "deferred": self.deferred,
+            "refused": dict(self.refused),
+            "after_newer": self.after_newer,
+        }
+
+    def count(self, results: Sequence[Result | Discarded]) -> None:
+        for result in results:
+            self.possible += isinstance(result, Replayed | Discarded)
+            self.deferred += isinstance(result, Deferred)
+            if isinstance(result, Refused):
+                self.refused[result.code] += 1
+
+
+def preview(kind: JobKind, chosen: WorkFilter, *, retarget: bool = False) -> BulkPreview:
+    """Exact counts of what a job would do now, by the job's own decisions, without writing. Raises UnknownName.
+
+    Bounded parts: about twenty reads for each 1,000 dead items.
+    """
+    counts, replays = BulkPreview(kind), ReplayPreview()
+    members = dead_items(chosen, unreplayed=kind is JobKind.REPLAY)
+    after, through = (chosen.since or jobs.EARLIEST, 0), clock.now()
+    while page := jobs.dead_page(after, through, PAGE):
+        after = page[-1]
+        rows = members.filter(id__in=[item for _, item in page]).order_by("lane_position", "id")
+        work_ids = list(rows.values_list("work_id", flat=True))
+        if kind is JobKind.DISCARD:
+            counts.count(list(preview_discards(work_ids).values()))
+        else:
+            counts.count(dead_letters.answer(replays, work_ids, retarget=retarget))
+    counts.after_newer = len(replays.after_newer)
+    return counts
+
+
+def start(
+    kind: JobKind, chosen: WorkFilter, *, actor: str, reason: str, rate: int = DEFAULT_RATE, retarget: bool = False
+) -> JobRow:
+    """A new job for all dead items that the filter selects now, with its audit entry. Raises UnknownName."""
+    dead_items(chosen, unreplayed=False)
+    text = to_json(chosen)
+    with transaction.atomic():
+        job = jobs.start(kind, text, actor=actor, reason=reason, rate=rate, retarget=retarget, since=chosen.since)
+        audit_log.record(actor, "job.start", _target(job.id), reason, detail={"kind": kind.value, "filter": text, "rate": rate})
+    return job
+
+
+def pause(job_id: int, *, actor: str, reason: str) -> JobRow | Refused:
+    """As `jobs.pause`."""
+    return _recorded("job.pause", jobs.pause(job_id, actor=actor, reason=reason), actor, reason)
+
+
+def resume(job_id: int, *, actor: str, reason: str) -> JobRow | Refused:
+    """As `jobs.resume`."""
+    return _recorded("job.resume", jobs.resume(job_id, actor=actor, reason=reason), actor, reason)
+
+
+def cancel(job_id: int, *, actor: str, reason: str) -> JobRow | Refused:
+    """As `jobs.cancel`."""
+    return _recorded("job.cancel", jobs.cancel(job_id, actor=actor, reason=reason), actor, reason)
+
+
+def throttle(job_id: int, rate: int, *, actor: str, reason: str) -> JobRow | Refused:
+    """As `jobs.throttle`."""
+    return _recorded("job.throttle", jobs.throttle(job_id, rate, actor=actor, reason=reason), actor, reason)
+
+
+def _recorded(action: str, answer: JobRow | Refused, actor: str, reason: str) -> JobRow | Refused:
+    """With its audit entry, written after the verb, which is a unit of its own; none for what was refused."""
+    if isinstance(answer, JobRow):
+        audit_log.record(actor, action, _target(answer.id), reason, detail={"rate": answer.rate})
+    return answer
+
+
+def _target(job_id: int) -> str:
+    return f"job {job_id}"
+
+
+class DeadLetters:
+    """What the steps of jobs over dead letters need (`job_steps.Bulk`)."""
+
+    def members(self, job: JobRow) -> QuerySet[WorkItem]:
+        return dead_items(from_json(job.filter), unreplayed=job.kind is JobKind.REPLAY)
+
+    def targets(self, work_ids: Sequence[str]) -> Mapping[str, Target | Refused]:
+        targets = current_targets(work_ids)
+        return {work_id: targets.get(work_id) or without_target(work_id, targets) for work_id in work_ids}
+
+    def record(self, job: JobRow, action: str, count: int) -> None:
+        counts = {"done": job.done, "refused": job.refused, "skipped": job.skipped} if action == "job.end" else {}
+        audit_log.record(job.actor, action, _target(job.id), job.reason, count=count, detail=counts)
+
+
+class JobRunner:
+    """Does the steps of whatever jobs are due, one at a time, between the turns of a resident loop."""
+
+    next_due: float | None = None
+    """Seconds until the next step, as of the last `step` that found none due; None: no job needs one."""
+
+    def step(self) -> int:
+        """One step of the job that is due for longest; 0 when none is. One statement when no job needs a step.
+
+        A job whose step fails is tried again later, and the loop's own work goes on; only the database's absence is raised.
+        """
+        job = _first_due()
+        self.next_due = job.due_in if job else None
+        if job is None or not job.is_due:
+            return 0
+        try:
+            run_step(job, DeadLetters())
+        except Exception as error:
+            if is_connection_lost(error) or isinstance(error, InterfaceError):
+                raise
+            log_event("job_step", level="error", job_id=job.id, seconds=POSTPONED_SECONDS, error=error_text(error))
+            jobs.postpone(job, POSTPONED_SECONDS)
+        return 1
+
+
+def _first_due() -> JobRow | None:
+    try:
+        return jobs.first_due()
+    except DatabaseError as error:
+        if error_code(error) == NO_SUCH_TABLE:  # a schema from before jobs has none that could be due
+            return None
+        raise
+
+
+def run(job_id: int) -> JobRow | None:
+    """Do a job's steps here, beside whoever else does some, until it is paused, has ended, or only waits for replays to end.
+
+    None: there is no such job. Raises what a step raises; the job itself goes on wherever a router runs.
+    """
+    while True:
+        job = jobs.find(job_id)
+        if job is None or job.due_in is None:
+            return job
+        if not job.is_due:
+            sleep(min(LONGEST_SLEEP_SECONDS, job.due_in))
+        elif run_step(job, DeadLetters()) == 0 and job.fixed and not job.waiting:
+            return jobs.find(job_id)

@@ -1,0 +1,109 @@
+"""`jobs list / show / pause / resume / cancel / throttle / run`: bulk replays and discards, which `dlq … --job` starts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+
+from connectors import bulk_jobs
+from connectors.audit_log import cli_actor
+from connectors.operations_command import job_answer, job_line
+from projection import jobs
+from projection.cli import DONE, FINDINGS, HeadraceCommand, iso, refusal, table
+from projection.job_rows import ItemState, JobRow
+from projection.refusals import Refused
+
+Change = Callable[..., JobRow | Refused]
+
+
+class Command(HeadraceCommand):
+    help = "Tell how bulk replays and discards go, and pause, resume, cancel or throttle them."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        verbs = self.verbs(parser)
+        sub = self.add_verb(verbs, "list", self.list_jobs, "bulk jobs, newest first")
+        sub.add_argument("--limit", type=int, default=20, help="rows at most (default: %(default)s)")
+        sub = self.add_verb(verbs, "show", self.show, "one job with the results of its items, in lane order")
+        sub.add_argument("job_id", metavar="JOB", type=int)
+        sub.add_argument("--state", choices=[state.value for state in ItemState], help="only items of this state")
+        sub.add_argument("--limit", type=int, default=100, help="items at most, 0 = all (default: %(default)s)")
+        for name, perform, description in (
+            ("pause", self.pause, "stop a running job behind the step that it is doing"),
+            ("resume", self.resume, "let a paused job go on"),
+            ("cancel", self.cancel, "end a job: what it did stays, the rest is skipped"),
+            ("throttle", self.throttle, "change how many items a second it acts on"),
+        ):
+            sub = self.add_verb(verbs, name, perform, description)
+            sub.add_argument("job_id", metavar="JOB", type=int)
+            sub.add_argument("--reason", default="", help="why, for the audit trail")
+            if name == "throttle":
+                sub.add_argument("--rate", type=int, required=True, help="items a second, 0 = no limit")
+        sub = self.add_verb(verbs, "run", self.run, "do a job's steps here, beside the cluster's, until it has ended or only waits")
+        sub.add_argument("job_id", metavar="JOB", type=int)
+
+    def list_jobs(self, *, limit: int, **_options: Any) -> int:
+        if limit < 1:
+            raise CommandError("--limit must be 1 or more.")
+        found = jobs.newest(limit + 1)
+        rows = [
+            (job.id, job.kind, job.state, job.total, job.done, job.refused, job.deferred, job.actor, iso(job.created))
+            for job in found
+        ]
+        lines = table(["job", "kind", "state", "total", "done", "refused", "deferred", "actor", "created"], rows[:limit])
+        self.emit({"jobs": [job_answer(job) for job in found[:limit]], "truncated": len(found) > limit}, lines)
+        return DONE
+
+    def show(self, *, job_id: int, state: str | None, limit: int, **_options: Any) -> int:
+        job = jobs.find(job_id)
+        if job is None:
+            return self._refuse(Refused(str(job_id), "not_found", f"there is no job {job_id}"))
+        states = (ItemState(state),) if state else tuple(ItemState)
+        items = jobs.items(job_id, states, limit=limit + 1) if limit else list(jobs.all_items(job_id, states))
+        shown = items[:limit] if limit else items
+        answers = [
+            {
+                "work_id": item.work_id,
+                "state": item.state,
+                "code": item.code,
+                "reason": item.reason,
+                "replay_work_id": item.replay_work_id,
+            }
+            for item in shown
+        ]
+        rows = [(item.work_id, item.state, item.code, item.replay_work_id or item.reason) for item in shown]
+        lines = [job_line(job), *table(["work id", "state", "code", "result"], rows)]
+        self.emit({"job": job_answer(job), "items": answers, "truncated": len(items) > len(shown)}, lines)
+        return DONE
+
+    def pause(self, **options: Any) -> int:
+        return self._change(bulk_jobs.pause, options)
+
+    def resume(self, **options: Any) -> int:
+        return self._change(bulk_jobs.resume, options)
+
+    def cancel(self, **options: Any) -> int:
+        return self._change(bulk_jobs.cancel, options)
+
+    def throttle(self, *, rate: int, **options: Any) -> int:
+        if rate < 0:
+            raise CommandError("--rate must be 0 or more.")
+        return self._change(bulk_jobs.throttle, options, rate)
+
+    def run(self, *, job_id: int, **_options: Any) -> int:
+        return self._tell(bulk_jobs.run(job_id) or Refused(str(job_id), "not_found", f"there is no job {job_id}"))
+
+    def _change(self, change: Change, options: dict[str, Any], *values: int) -> int:
+        return self._tell(change(options["job_id"], *values, actor=cli_actor(), reason=options["reason"]))
+
+    def _tell(self, answer: JobRow | Refused) -> int:
+        if isinstance(answer, Refused):
+            return self._refuse(answer)
+        self.emit({"job": job_answer(answer)}, [job_line(answer)])
+        return DONE
+
+    def _refuse(self, refused: Refused) -> int:
+        self.emit({"refused": [refusal(**asdict(refused))]}, [refused.reason])
+        return FINDINGS

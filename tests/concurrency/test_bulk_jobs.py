@@ -1,0 +1,196 @@
+"""Bulk jobs beside themselves: any number of runners, and a kill at any moment, leave one result for each item."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import pytest
+from django.db import OperationalError, connection, connections, transaction
+
+from connectors import bulk_jobs
+from connectors.bulk_jobs import DeadLetters
+from connectors.models import AuditEntry
+from connectors.work_filters import WorkFilter
+from projection import clock, jobs
+from projection.admit import lock_admission
+from projection.job_rows import JobKind, JobRow, JobState
+from projection.job_steps import run_step
+from projection.models import WorkItem
+from projection.refusals import Refused
+from projection.worker import drain_claims
+from tests.flows_of_tests import recording
+from tests.gates import COMMIT, Gate, at_each_statement, stopped_at
+from tests.jobs_by_hand import EVERYTHING, assert_exact, codes, dead_letters, fixed, now, run, run_with_workers, start, step
+from tests.rivals import Rival
+
+pytestmark = pytest.mark.usefixtures("sound_database")
+
+RUNNERS = 4
+
+
+class Killed(BaseException):
+    """The process is gone: nothing that catches errors sees this one."""
+
+
+@contextmanager
+def killed_at(number: int, *, acknowledged: bool) -> Iterator[Callable[[], bool]]:
+    """The process dies at its `number`-th COMMIT: before it, or behind it, before it knows. Yields whether it did."""
+    seen = 0
+    own = connections["default"]
+    commit = own.commit
+
+    def die() -> None:
+        nonlocal seen
+        seen += 1
+        if seen == number and not acknowledged:
+            raise Killed
+        commit()
+        if seen == number:
+            raise Killed
+
+    own.commit = die  # type: ignore[method-assign]
+    try:
+        yield lambda: seen >= number
+    except Killed:
+        pass
+    finally:
+        del own.commit
+        connection.close()  # the server rolls back what was not committed
+
+
+@pytest.mark.parametrize("acknowledged", [False, True], ids=["before", "behind"])
+@pytest.mark.parametrize("kind", list(JobKind))
+def test_a_kill_at_any_commit_loses_and_repeats_nothing(monkeypatch: pytest.MonkeyPatch, kind: JobKind, acknowledged: bool) -> None:
+    monkeypatch.setattr("projection.job_steps.ITEMS_A_STEP", 2)
+    monkeypatch.setattr("projection.job_steps.PAGE", 3)
+    with recording() as seen:
+        since = clock.now()
+        ingress = dead_letters(seen, 1, 2, 3, 1, 4)
+        for number in range(1, 20):
+            job = start(kind, WorkFilter(since=since))
+            with killed_at(number, acknowledged=acknowledged) as died:
+                run(job)
+            assert run_with_workers(job).state is JobState.FINISHED
+            assert (now(job).total, codes(job)) == (5, {"done": 5})
+            assert_exact(job)
+            entries = AuditEntry.objects.filter(target=f"job {job.id}", action=f"work.{kind}")
+            assert sum(entry.count for entry in entries) == 5
+            drain_claims()
+            if not died():
+                break
+            WorkItem.objects.filter(discarded_at__isnull=False).update(discarded_at=None, discarded_by=None, discard_reason=None)
+            if kind is JobKind.REPLAY:
+                since = clock.now()
+                dead_letters(seen, 1, 2, 3, 1, 4, ingress=ingress)
+        else:
+            raise AssertionError("a job has fewer steps than that")
+    assert number > 4, "it was killed while members were found, while items were acted on, and at its end"
+
+
+@pytest.mark.parametrize("kind", list(JobKind))
+def test_runners_side_by_side_share_a_job(monkeypatch: pytest.MonkeyPatch, kind: JobKind) -> None:
+    monkeypatch.setattr("projection.job_steps.ITEMS_A_STEP", 3)
+    monkeypatch.setattr("projection.job_steps.PAGE", 7)
+    with recording() as seen:
+        dead_letters(seen, *range(30))
+        job = start(kind)
+        together = threading.Barrier(RUNNERS)
+
+        def runner() -> None:
+            try:
+                together.wait()
+                bulk_jobs.run(job.id)
+            finally:
+                connection.close()
+
+        with ThreadPoolExecutor(RUNNERS) as pool:
+            for one in [pool.submit(runner) for _ in range(RUNNERS)]:
+                one.result(timeout=60)
+        assert now(job).state is JobState.FINISHED
+        assert codes(job) == {"done": 30}
+        assert_exact(job)
+        assert now(job).step == 5 + 10, "a step that was lost did not count"
+        drain_claims()
+        if kind is JobKind.REPLAY:
+            assert Counter(seen.sources) == Counter({str(contact): 1 for contact in range(30)})
+
+
+def test_of_two_that_take_the_same_step_one_does_it() -> None:
+    with recording() as seen:
+        dead_letters(seen, 1, 2)
+        job = fixed(start())
+        with stopped_at(Gate(COMMIT), lambda: run_step(job, DeadLetters())) as first:
+            second = Rival(lambda: run_step(job, DeadLetters()))
+            second.waits()
+        assert (first.result(), second.result()) == (2, None)
+        assert_exact(job)
+        drain_claims()
+
+
+@pytest.mark.parametrize("verb", [bulk_jobs.pause, bulk_jobs.cancel])
+def test_an_operator_waits_for_the_step_that_is_being_done(
+    monkeypatch: pytest.MonkeyPatch, verb: Callable[..., JobRow | Refused]
+) -> None:
+    monkeypatch.setattr("projection.job_steps.ITEMS_A_STEP", 1)
+    with recording() as seen:
+        dead_letters(seen, 1, 2)
+        job = fixed(start())
+        with stopped_at(Gate(COMMIT), lambda: run_step(job, DeadLetters())) as stepping:
+            operator = Rival(lambda: verb(job.id, actor="bob", reason=""))
+            operator.waits()
+        assert stepping.result() == 1
+        assert isinstance(operator.result(), JobRow)
+        assert run(job).done == 1
+        assert_exact(job)
+        drain_claims()
+
+
+def test_a_step_waits_for_an_admission_of_its_namespace_and_another_job_does_not() -> None:
+    with recording() as seen:
+        ingress = dead_letters(seen, 1, 2)
+        waiting = fixed(start())
+        with transaction.atomic():
+            lock_admission("default", {ingress.pack.id: ingress.pack.incarnation})
+            stepping = Rival(lambda: run_step(waiting, DeadLetters()))
+            stepping.waits()
+            free = Rival(lambda: bulk_jobs.start(JobKind.DISCARD, EVERYTHING, actor="bob", reason=""))
+            assert free.result().state is JobState.RUNNING
+        assert stepping.result() == 2
+        drain_claims()
+
+
+def test_two_jobs_about_the_same_items_replay_each_once() -> None:
+    with recording() as seen:
+        dead_letters(seen, *range(10))
+        both = [fixed(start(actor=actor)) for actor in ("ann", "bob")]
+        rivals = [Rival(lambda job=job: bulk_jobs.run(job.id)) for job in both]
+        for rival in rivals:
+            rival.result()
+        assert sum((codes(job) for job in both), Counter()) == {"done": 10, "already_replayed": 10}
+        for job in both:
+            assert_exact(job)
+        drain_claims()
+        assert Counter(seen.sources) == Counter({str(contact): 1 for contact in range(10)})
+
+
+def test_a_lost_connection_is_raised_and_nothing_is_said_of_the_items() -> None:
+    with recording() as seen:
+        dead_letters(seen, 1)
+        job = fixed(start())
+
+        def lose(sql: str) -> None:
+            if sql == COMMIT:
+                raise OperationalError(2013, "Lost connection to server during query")
+
+        with pytest.raises(OperationalError), at_each_statement(lose):
+            step(job)
+        connection.close()
+        assert codes(job) == {"waiting": 1}
+        assert jobs.find(job.id) is not None
+        assert run(job).done == 1
+        assert_exact(job)
+        drain_claims()
