@@ -197,3 +197,13 @@ def test_a_lineage_of_which_one_ancestor_is_gone_is_broken_whatever_else_is_aske
     WorkItem.objects.filter(id=root.id).delete()
     with pytest.raises(BrokenRange, match=f"not retained: {root.work_id}"):
         read_roots([whole.work_id, replay.work_id])
+
+
+@pytest.mark.parametrize("state", ["pending", "processing", "retry", "processed", "dead", "cancelled"])
+def test_a_range_begins_behind_the_generation_before_it_whatever_became_of_that(state: str) -> None:
+    """Bounded by ended generations only, a successor would take what the running one is given too."""
+    early = [event_row() for _ in range(3)]
+    before = work_row(early[-1], state)
+    late = [event_row() for _ in range(2)]
+    after = work_row(late[-1], State.BLOCKED if before.projection_active_key else State.PENDING)
+    assert ids(before, after) == {before.id: [event.id for event in early], after.id: [event.id for event in late]}

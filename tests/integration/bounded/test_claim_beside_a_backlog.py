@@ -56,6 +56,18 @@ def test_finding_that_nothing_is_due_reads_a_row_for_each_class() -> None:
     assert work.rows_read <= 2 * (2 * len(claim._known_classes) + 1), "each class that this process knows, and between them"
 
 
+def test_what_is_not_due_is_not_even_a_candidate() -> None:
+    ingress = open_ingress()
+    backlog(ingress, run_after="UTC_TIMESTAMP(6) + INTERVAL 1 HOUR + INTERVAL n SECOND")
+    with recording():
+        claim.claim(TAKEN, owner="worker", lease_seconds=60)  # what a process asks once
+        for queue_class in ("bulk", "nightly"):
+            ingress.admit(change(queue_class, kind=queue_class))
+        with server_work() as work:
+            assert len(ByHand().claim(TAKEN)) == 2
+    assert work.rows_read <= ROWS - 20 * (TAKEN - 2)
+
+
 def test_each_new_class_is_noticed() -> None:
     ingress = open_ingress()
     names = ["a", "aa", "default-late", "nightly", "zz", "interactive"]
