@@ -10,9 +10,10 @@ from django.db import OperationalError, connection
 
 from projection import activation, clock
 from projection.flows import Generation
+from projection.heartbeat import Heartbeat
 from projection.models import WorkFailure, WorkItem
 from projection.rescue import rescue
-from projection.worker import drain_claims
+from projection.worker import ClaimWorker, drain_claims
 from tests.deliveries import Ingress, change, open_ingress, states
 from tests.flows_of_tests import recording, write, written
 from tests.workers_by_hand import let_leases_run_out
@@ -110,3 +111,27 @@ def test_a_database_that_is_away_does_not_say_that_projections_are_not_activated
         assert drain_claims() == 1
     assert WorkItem.objects.get().state == "processed"
     assert clock.now() is not None
+
+
+def test_a_batch_whose_inputs_cannot_be_read_is_left_to_its_leases(monkeypatch: pytest.MonkeyPatch) -> None:
+    ingress = per_event()
+    ingress.admit(change(7), change(8))
+
+    def away(*_: object) -> None:
+        raise OperationalError(2013, "Lost connection during query")
+
+    with recording() as seen, Heartbeat("worker", lease_seconds=60) as alive:
+        worker = ClaimWorker(alive)
+        try:
+            with monkeypatch.context() as patch:
+                patch.setattr("projection.worker.prepare", away)
+                with pytest.raises(OperationalError):
+                    worker.step()
+            assert alive._to_extend() == {}, "nobody runs them here, so nobody keeps them"
+        finally:
+            worker.close()
+        assert (states(7), states(8)) == (["processing"], ["processing"])
+        let_leases_run_out()
+        assert rescue() == 2
+        assert drain_claims() == 2
+        assert sorted(seen.inputs) == [1, 2]
