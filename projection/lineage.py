@@ -10,12 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from django.db import connection
-
 from projection.clock import to_db
 from projection.models import Event, WorkItem
-from projection.sending import fetch
-from projection.statements import statement
+from projection.sending import fetch, fetch_each
 
 PIECES_A_STATEMENT: Final = 100
 """Index look-ups that are sent as one UNION ALL."""
@@ -57,10 +54,7 @@ def _place(event: Event) -> tuple[Any, ...]:
 def _each(name: str, values: Sequence[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
     """Send a look-up of one row for many values, as one UNION ALL for each PIECES_A_STATEMENT of them."""
     for start in range(0, len(values), PIECES_A_STATEMENT):
-        part = values[start : start + PIECES_A_STATEMENT]
-        with connection.cursor() as cursor:
-            cursor.execute(" UNION ALL ".join([statement(name)] * len(part)), [value for one in part for value in one])
-            yield from cursor.fetchall()
+        yield from fetch_each(name, values[start : start + PIECES_A_STATEMENT])
 
 
 def replay_lineage(items: Iterable[WorkItem]) -> set[int]:

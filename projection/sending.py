@@ -40,6 +40,14 @@ class Sender:
             cursor.execute(self._text(name, parameters), values if values is not None else parameters)
             return int(cursor.rowcount)
 
+    def fetch_each(self, name: str, values: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Rows of a parenthesized look-up for each of the values, sent as one UNION ALL; none for no values."""
+        if not values:
+            return []
+        with connections[self._using].cursor() as cursor:
+            cursor.execute(" UNION ALL ".join([self._text(name, {})] * len(values)), [value for one in values for value in one])
+            return list(cursor.fetchall())
+
     def insert_rows(self, name: str, rows: Sequence[tuple[Any, ...]]) -> int:
         """Insert all rows with as few texts as packets allow; number of rows."""
         if not rows:
@@ -59,7 +67,7 @@ class Sender:
 
 
 _projection: Final = Sender(Path(__file__).parent / "sql")
-fetch, execute, insert_rows = _projection.fetch, _projection.execute, _projection.insert_rows
+fetch, fetch_each, execute, insert_rows = _projection.fetch, _projection.fetch_each, _projection.execute, _projection.insert_rows
 """The projection's own statements."""
 
 

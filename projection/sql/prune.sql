@@ -2,35 +2,63 @@
 -- is read after the locks.
 
 -- name: read_ended_before
--- Ordinary items that ended before their term, oldest first, behind a position (TerminalAt, Id). No lock. Index: ix_work_terminal.
-SELECT TerminalAt, Id, ProjectionKey FROM `_System_ConnectorWorkItem`
-WHERE State = %(state)s AND TerminalAt < %(before)s AND (TerminalAt, Id) > (%(after_time)s, %(after_id)s)
-  AND TerminalAt >= %(after_time)s AND ReplayOfWorkId IS NULL
-ORDER BY TerminalAt, Id LIMIT %(limit)s
+-- A page of items that ended before their term, by (TerminalAt, Id) behind a position, and whether there is something to do about
+-- each: a per-event item, or the oldest generation of a projection that has another one. No lock. A page is bounded in rows read, not
+-- found. Indexes: ix_work_terminal, then ix_work_coverage alone.
+SELECT w.TerminalAt, w.Id, w.ProjectionKey,
+  w.ReplayOfWorkId IS NULL
+  AND (w.State <> 'dead' OR w.DiscardedAt IS NOT NULL OR w.TerminalAt < %(dead_before)s)
+  AND (w.ProjectionKey IS NULL
+    OR (NOT EXISTS (SELECT 1 FROM `_System_ConnectorWorkItem` o
+                    WHERE o.ProjectionKey = w.ProjectionKey AND o.LaneOrdinal < w.LaneOrdinal AND o.ReplayOfWorkId IS NULL)
+      AND EXISTS (SELECT 1 FROM `_System_ConnectorWorkItem` n
+                  WHERE n.ProjectionKey = w.ProjectionKey AND n.LaneOrdinal >= w.LaneOrdinal AND n.WorkId <> w.WorkId
+                    AND n.ReplayOfWorkId IS NULL)))
+FROM `_System_ConnectorWorkItem` w
+WHERE w.State = %(state)s AND w.TerminalAt < %(before)s AND w.TerminalAt >= %(after_time)s
+  AND (w.TerminalAt, w.Id) > (%(after_time)s, %(after_id)s)
+ORDER BY w.TerminalAt, w.Id LIMIT %(limit)s
+
+-- name: read_oldest_generations
+-- The oldest ordinary generations of a projection behind an ordinal, one more than a unit takes. No lock. Index: ix_work_coverage.
+(SELECT ProjectionKey, Id, EventId, LaneOrdinal, EventCreatedDate, DeliverySequence FROM `_System_ConnectorWorkItem`
+ WHERE ProjectionKey = %s AND LaneOrdinal > %s AND ReplayOfWorkId IS NULL ORDER BY LaneOrdinal, EventId LIMIT %s)
+
+-- name: read_event_limit
+-- The ordinal of the first event behind those that a unit may remove of a projection. No row: it has fewer. Index alone: ix_event_range.
+(SELECT ProjectionKey, EnqueueOrdinal FROM `_System_ConnectorEvent`
+ WHERE ProjectionKey = %s AND EnqueueOrdinal > %s ORDER BY EnqueueOrdinal LIMIT 1 OFFSET %s)
 
 -- name: delete_range
 -- Ordinary events of a projection from its oldest end through an ordinal. Index: ix_event_range. The events of no other generation.
 DELETE FROM `_System_ConnectorEvent`
 WHERE ProjectionKey = %(key)s AND EnqueueOrdinal <= %(through)s AND ReplayOfEventId IS NULL
 
--- name: count_range
--- What `delete_range` would remove, for a dry run. No lock.
-SELECT COUNT(*) FROM `_System_ConnectorEvent`
-WHERE ProjectionKey = %(key)s AND EnqueueOrdinal <= %(through)s AND ReplayOfEventId IS NULL
+-- name: read_range
+-- Ids of what `delete_range` would remove behind an ordinal, for a dry run. No lock.
+SELECT Id FROM `_System_ConnectorEvent`
+WHERE ProjectionKey = %(key)s AND EnqueueOrdinal > %(after)s AND EnqueueOrdinal <= %(through)s AND ReplayOfEventId IS NULL
 
 -- name: delete_events
 -- Events by id, whose items are locked and go with them (or which never had any).
 DELETE FROM `_System_ConnectorEvent` WHERE Id IN %(ids)s
 
 -- name: delete_failures
--- The history of items that go.
+-- The history of items that go. Index: ux_failure_attempt.
 DELETE FROM `_System_ConnectorWorkFailure` WHERE WorkItemId IN %(ids)s
 
 -- name: delete_work_items
 -- Locked, terminal items. Fewer rows than given cannot be.
 DELETE FROM `_System_ConnectorWorkItem` WHERE Id IN %(ids)s
 
+-- name: read_receipts_before
+-- A page of routed receipts by (ReceivedAt, Id) behind a position: no event is older than its receipt. No lock. Index alone:
+-- ix_receipt_state.
+SELECT ReceivedAt, Id FROM `_System_ConnectorReceipt`
+WHERE State = 'routed' AND ReceivedAt < %(before)s AND ReceivedAt >= %(after_time)s AND (ReceivedAt, Id) > (%(after_time)s, %(after_id)s)
+ORDER BY ReceivedAt, Id LIMIT %(limit)s
+
 -- name: read_old_unrouted_events
--- Facts that no route took, older than their term. Index: primary key range.
+-- Facts of these receipts that no route took, older than their term. No lock. Index: ix_event_receipt.
 SELECT e.Id FROM `_System_ConnectorEvent` e
-WHERE e.Id > %(after)s AND e.Id <= %(through)s AND e.RouteId IS NULL AND e.CreatedDate < %(before)s
+WHERE e.ReceiptId IN %(receipt_ids)s AND e.RouteId IS NULL AND e.CreatedDate < %(before)s

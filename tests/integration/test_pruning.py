@@ -9,11 +9,12 @@ from django.db.models import F
 
 from connectors.models import Receipt
 from connectors.receipt_prune import prune_receipts
+from connectors.retention import retain
 from projection import clock
 from projection.audit import audit
 from projection.flows import DeadLetter
 from projection.models import Event, WorkFailure, WorkItem
-from projection.prune import Pruned, Terms, prune
+from projection.prune import Preview, Pruned, Terms, prune
 from projection.replay import Refused, Replayed, replay
 from projection.worker import drain_claims
 from tests import commands
@@ -138,8 +139,9 @@ def test_receipts_go_once_nothing_of_them_is_kept_and_waiting_ones_never() -> No
     age(31)
     before: datetime = terms().before
     assert prune_receipts(before) == 0
+    assert retain(dry_run=True).receipts == 1, "of which nothing is kept once its events are gone"
     prune(terms())
-    assert prune_receipts(before, dry_run=True) == 1
+    assert prune_receipts(before, preview=Preview()) == 1
     assert prune_receipts(before) == 1
     assert [receipt.state for receipt in Receipt.objects.all()] == ["pending"]
 
@@ -157,7 +159,10 @@ def test_the_command_prunes() -> None:
     ingress.route(mode="per_event")
     run_generations(ingress, 7, [2])
     age(31)
-    assert commands.run("prune") == (0, {"dry_run": False, "events": 2, "work_items": 2, "receipts": 1})
+    gone = {"events": 2, "work_items": 2, "receipts": 1, "unverified": 0}
+    assert commands.run("prune", "--dry-run") == (0, {"dry_run": True, **gone})
+    assert commands.run("prune") == (0, {"dry_run": False, **gone})
+    assert commands.run("prune") == (0, {"dry_run": False, **dict.fromkeys(gone, 0)})
 
 
 def test_rows_from_before_ordinals_go_with_the_generation_that_represents_them() -> None:

@@ -1,0 +1,257 @@
+"""C59: a large history is pruned in bounded pieces, beside a running ingress, and a run that is killed is simply gone on with."""
+
+from __future__ import annotations
+
+import re
+import tracemalloc
+from collections import Counter
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from connectors.models import Receipt
+from connectors.retention import Retained, retain
+from projection.clock import now
+from projection.models import Event, WorkFailure, WorkItem
+from projection.oldest_ends import EVENTS_A_UNIT, GENERATIONS_A_UNIT
+from projection.worker import drain_claims
+from tests.bulk_rows import copy_rows, hashed
+from tests.conftest import empty_tables
+from tests.deliveries import Ingress, change, changes, open_ingress
+from tests.flows_of_tests import recording
+from tests.gates import COMMIT, Gate, at_each_statement, stopped_at
+from tests.rivals import Rival
+from tests.rows import PAGES, event_row, failure_row, work_row
+from tests.scale import size
+from tests.server_work import full_scans, refresh_statistics, server_work, texts_recorded
+
+pytestmark = pytest.mark.usefixtures("database")
+
+HISTORY = size(14_000, 350_000)
+"""Per-event items; with the projections half as many again."""
+STATEMENTS_A_UNIT = 35
+"""Of the transaction that touches the most projections: twenty, each with its own range."""
+ROWS_A_UNIT = 4 * EVENTS_A_UNIT
+"""Rows deleted in one transaction: events, items and failures."""
+TABLES = ("_System_ConnectorEvent", "_System_ConnectorWorkItem", "_System_ConnectorWorkFailure", "_System_ConnectorReceipt")
+OLD = timedelta(days=120)
+
+
+class Dead(BaseException):
+    """The process is gone."""
+
+
+def receipt_of(event: Event, **columns: Any) -> Receipt:
+    """The receipt that an event came in by."""
+    values: dict[str, Any] = {
+        "namespace": "default",
+        "pack_id": 1,
+        "pack_incarnation": "incarnation-1",
+        "endpoint_id": 1,
+        "body": b"{}",
+        "body_sha256": "0" * 64,
+        "headers": "{}",
+        "received_at": now() - OLD,
+        "state": "routed",
+        **columns,
+    }
+    made = Receipt.objects.create(**values)
+    Event.objects.filter(id=event.id).update(receipt_id=made.id)
+    event.receipt_id = made.id
+    return made
+
+
+def first_after(model: type[Event | WorkItem | Receipt], id: int) -> int:
+    """Id of the first of the rows that were made last."""
+    return int(model.objects.filter(id__gt=id).order_by("id").values_list("id", flat=True)[0])
+
+
+def history(count: int) -> None:
+    """`count` per-event items with a failure each, one projection of `count` / 4 generations, as many of two; all long ended."""
+    event = event_row(PAGES, created_date=now() - OLD)
+    item = work_row(event, "processed", terminal_at=now() - OLD)
+    receipt = receipt_of(event)
+    failure = failure_row(item)
+    copy_rows(receipt, count, ReceivedAt="t.ReceivedAt + INTERVAL n SECOND")
+    receipts = first_after(Receipt, receipt.id)
+    ended = {"TerminalAt": "t.TerminalAt + INTERVAL n SECOND"}
+    copy_rows(event, count, DeliveryKey=hashed("d"), EnqueueOrdinal="n + 1000", ReceiptId=f"{receipts} + n")
+    events = first_after(Event, event.id)
+    copy_rows(item, count, WorkId=hashed("w"), EventId=f"{events} + n", LaneOrdinal="n + 1000", **ended)
+    copy_rows(failure, count, WorkItemId=f"{first_after(WorkItem, item.id)} + n")
+    for name, key, ordinal in (("one", "'one'", "n + 1"), ("few", "SHA2(CONCAT('k', FLOOR(n / 2)), 256)", "n % 2 + 1")):
+        newest = Event.objects.order_by("-id").values_list("id", flat=True)[0]
+        its = {"ProjectionKey": key, "ReceiptId": f"{receipts} + n", "DeliveryKey": hashed(f"e{name}")}
+        copy_rows(event, count // 4, EnqueueOrdinal=ordinal, **its)
+        selected = {"LaneOrdinal": ordinal, "EventId": f"{first_after(Event, newest)} + n", "ProjectionKey": key}
+        copy_rows(item, count // 4, WorkId=hashed(f"v{name}"), ExecutionClass="'projection'", **selected)
+    refresh_statistics(*TABLES)
+
+
+def expected(count: int) -> Retained:
+    """All but the newest generation of each projection, and but the receipts of those."""
+    part = count // 4
+    gone = count + 1 + part - 1 + part // 2
+    kept_receipts = part // 2 + (1 if (part - 1) % 2 == 0 else 0)
+    return Retained(gone, gone, count + 1 - kept_receipts)
+
+
+class Units:
+    """What each transaction sent and deleted."""
+
+    def __init__(self) -> None:
+        self.statements: list[int] = []
+        self.deleted: list[int] = []
+        self._now = Counter[str]()
+
+    def meet(self, sql: str) -> None:
+        if sql == COMMIT:
+            self.statements.append(self._now["statements"])
+            self.deleted.append(self._now["deleted"])
+            self._now.clear()
+        elif connection.in_atomic_block:
+            self._now["statements"] += 1
+            if sql.startswith("DELETE"):
+                with connection.connection.cursor() as cursor:
+                    cursor.execute("SELECT ROW_COUNT()")
+                    self._now["deleted"] += max(0, int(cursor.fetchone()[0]))
+
+
+def test_a_large_history_goes_in_bounded_pieces_and_the_dry_run_says_how_much() -> None:
+    history(HISTORY)
+    tracemalloc.start()
+    assert retain(dry_run=True) == expected(HISTORY)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    units = Units()
+    with at_each_statement(units.meet, after=True):
+        gone = retain()
+    assert gone == expected(HISTORY)
+    assert max(units.statements) <= STATEMENTS_A_UNIT
+    assert GENERATIONS_A_UNIT <= max(units.deleted) <= ROWS_A_UNIT
+    assert peak < 8 * 1024 * 1024
+    assert (WorkFailure.objects.count(), retain()) == (0, Retained())
+
+
+def test_nothing_reads_a_table_from_end_to_end() -> None:
+    history(2000)
+    with texts_recorded() as texts:
+        retain(dry_run=True)
+    distinct = list({text.split("WHERE")[0][:120]: text for text in texts if "SELECT" in text and "_System_" in text}.values())
+    assert len(distinct) > 8
+    assert full_scans(distinct) == []
+    with texts_recorded() as texts:
+        retain()
+    deletes = list({re.split("[=(]", text)[0]: text for text in texts if text.startswith("DELETE")}.values())
+    assert len(deletes) == 5
+    empty_tables()
+    history(2000)
+    assert full_scans(deletes) == []
+
+
+def test_with_nothing_to_do_young_rows_are_not_read_and_nothing_is_written() -> None:
+    history(2000)
+    WorkItem.objects.update(terminal_at=now())
+    Receipt.objects.update(received_at=now())
+    refresh_statistics(*TABLES)
+    with server_work() as work, texts_recorded() as texts:
+        assert retain() == Retained()
+    assert work.rows_read < 200, work.counters
+    assert not [text for text in texts if not text.startswith(("SELECT", "SHOW"))]
+
+
+def test_what_is_kept_for_good_costs_a_look_and_no_lock() -> None:
+    """The newest generation of each source stays, however old: each run passes over it."""
+    history(2000)
+    retain()
+    kept = WorkItem.objects.count()
+    assert kept == 251
+    with server_work() as work, texts_recorded() as texts:
+        assert retain() == Retained()
+    assert work.rows_read < 16 * kept, work.counters
+    assert not [text for text in texts if "FOR UPDATE" in text or "BEGIN" in text]
+
+
+def test_two_purges_at_once_share_the_work() -> None:
+    history(2000)
+    total = expected(2000)
+    both = [rival.result() for rival in [Rival(retain), Rival(retain)]]
+    assert sum(one.work_items for one in both) == total.work_items
+    assert sum(one.events for one in both) == total.events
+    assert sum(one.receipts for one in both) == total.receipts
+    assert retain() == Retained()
+
+
+def kill_at(number: int) -> Any:
+    """Die at the n-th commit from now."""
+    left = [number]
+
+    def meet(sql: str) -> None:
+        left[0] -= sql == COMMIT
+        if left[0] == 0:
+            raise Dead
+
+    return at_each_statement(meet)
+
+
+@pytest.mark.usefixtures("sound_database")
+def test_a_run_that_dies_at_any_commit_is_gone_on_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("projection.prune.KEYS_A_UNIT", 2)
+    monkeypatch.setattr("projection.prune.ITEMS_A_UNIT", 2)
+    monkeypatch.setattr("projection.oldest_ends.GENERATIONS_A_UNIT", 2)
+    monkeypatch.setattr("connectors.receipt_prune.RECEIPTS_A_UNIT", 2)
+    ingress = open_ingress()
+    ingress.route()
+    ingress.route("single", mode="per_event")
+    for _ in range(5):
+        for contact in (1, 2, 3):
+            ingress.admit(*changes(contact, 2))
+        with recording():
+            drain_claims()
+    age()
+    total = retain(dry_run=True)
+    removed, deaths = Counter[str](), 0
+    while True:
+        before = retain(dry_run=True)
+        try:
+            with kill_at(2):
+                last = retain()
+            break
+        except Dead:
+            deaths += 1
+            connection.close()
+            after = retain(dry_run=True)
+            removed.update({name: count - after.counts()[name] for name, count in before.counts().items()})
+    removed.update(last.counts())
+    assert deaths > 10
+    assert dict(removed) == total.counts()
+
+
+def age() -> None:
+    with connection.cursor() as cursor:
+        for table, column in ((TABLES[1], "TerminalAt"), (TABLES[3], "ReceivedAt"), (TABLES[0], "CreatedDate")):
+            cursor.execute(f"UPDATE `{table}` SET {column} = {column} - INTERVAL 120 DAY")
+
+
+def busy() -> Ingress:
+    ingress = open_ingress()
+    ingress.route()
+    for _ in range(3):
+        ingress.admit(*changes(7, 2))
+        with recording():
+            drain_claims()
+    age()
+    return ingress
+
+
+def test_nothing_of_the_ingress_waits_for_a_purge() -> None:
+    """It stands before its commit with all of its locks, on the history of the very source that something comes in for."""
+    ingress = busy()
+    with stopped_at(Gate(COMMIT), retain) as purge:
+        ingress.admit(change(7), change(8))
+        with recording() as seen:
+            drain_claims()
+        assert len(seen.inputs) == 2
+    assert purge.result().work_items == 2
