@@ -244,6 +244,24 @@ class Record(models.Model):
         return f"{self.source_type}:{self.source_id}"
 
 
+class Upkeep(models.Model):
+    """When something that the installation does by itself, once in a while, was last done (`upkeep.py`)."""
+
+    name = columns.code("Name", 64, primary_key=True)
+    started_at = models.DateTimeField(db_column="StartedAt")
+    finished_at = models.DateTimeField(db_column="FinishedAt", null=True)
+    """NULL: it is not through yet (it runs, or was stopped, or failed); whoever comes next goes on."""
+    counts = columns.text("Counts", default="{}")
+    """JSON object: what was done since StartedAt."""
+    last_error = columns.text("LastError", null=True)
+
+    class Meta:
+        db_table = "_System_ConnectorUpkeep"
+
+    def __str__(self) -> str:
+        return str(self.name)
+
+
 class AuditEntry(models.Model):
     """Append-only: who did what to what, when and why."""
 

@@ -1,8 +1,9 @@
-"""Entry points of django-q2 for the router."""
+"""Entry points of django-q2 for the router and the upkeep."""
 
 from __future__ import annotations
 
 from connectors.routing_loop import route_loop
+from connectors.upkeep import prune_if_due
 from projection.tasks import resident_task
 
 ROUTERS = 1
@@ -10,10 +11,17 @@ CLAIM_WORKERS = 2
 SCHEDULES: dict[str, tuple[str, int]] = {
     **{f"headrace-route-{number}": ("connectors.tasks.route", number) for number in range(1, ROUTERS + 1)},
     **{f"headrace-claim-{number}": ("projection.tasks.claim", number) for number in range(1, CLAIM_WORKERS + 1)},
+    "headrace-upkeep-1": ("connectors.tasks.upkeep", 1),
 }
-"""Resident loops of a host: one router (a namespace admits one batch at a time anyway) and two claim workers."""
+"""Resident loops of a host: one router (a namespace admits one batch at a time anyway) and two claim workers. The upkeep is asked for
+each minute, and does something once an hour."""
 
 
 def route(number: int) -> int:
     """Resident router of slot `number`; returns at once when the slot is taken."""
     return resident_task("route", number, route_loop, "connectors.tasks.route")
+
+
+def upkeep(_number: int) -> bool:
+    """What the installation does by itself once in a while; returns at once when nothing is due. Whether anything was tried."""
+    return prune_if_due()

@@ -1,5 +1,7 @@
 """Slots of resident loops: at most one loop a slot and host, however many clusters, schedules and continuations start it.
 
+A slot may also be one of the whole installation, whatever host it is taken on (`everywhere`).
+
 A slot is a named lock of the database server, held by the loop's own connection: a dead process frees it, nothing needs cleaning up.
 """
 
@@ -13,17 +15,17 @@ from contextlib import contextmanager
 from django.db import DatabaseError, InterfaceError, connection
 
 
-def _lock_name(kind: str, slot: int) -> str:
+def _lock_name(kind: str, slot: int, host: str) -> str:
     """At most 64 characters (MySQL's limit), distinct per database, host, kind and slot."""
-    place = f"{connection.settings_dict['NAME']}@{socket.gethostname()}"
+    place = f"{connection.settings_dict['NAME']}@{host}"
     return f"headrace:{hashlib.sha256(place.encode()).hexdigest()[:24]}:{kind}:{slot}"
 
 
 class Slot:
     """One slot, as seen by the loop that wants it."""
 
-    def __init__(self, kind: str, number: int) -> None:
-        self._name = _lock_name(kind, number)
+    def __init__(self, kind: str, number: int, *, everywhere: bool = False) -> None:
+        self._name = _lock_name(kind, number, "" if everywhere else socket.gethostname())
         self._session: object = None
 
     def take(self) -> bool:
@@ -55,9 +57,9 @@ class Slot:
 
 
 @contextmanager
-def slot(kind: str, number: int) -> Iterator[Slot | None]:
+def slot(kind: str, number: int, *, everywhere: bool = False) -> Iterator[Slot | None]:
     """Hold a slot; None when another process has it. Never waits. Two statements."""
-    wanted = Slot(kind, number)
+    wanted = Slot(kind, number, everywhere=everywhere)
     held = wanted.take()
     try:
         yield wanted if held else None
