@@ -20,7 +20,7 @@ from tests.model.world import NAMESPACES, World
 START = datetime.fromisoformat("2026-03-01T12:00:00+00:00")
 STEADY = RetryPolicy(base=0, attempts=3)
 """Exactly the floor of one second between attempts: no jitter to compare."""
-IMPATIENT = replace(STEADY, give_up_after=45)
+IMPATIENT = replace(STEADY, give_up_after=10)
 
 
 def _draft(key: str, kinds: tuple[str, ...], kind: str, flow: str, **more: Any) -> RouteDraft:
@@ -37,7 +37,7 @@ DRAFTS = (
     _draft("book", ("paid",), "invoice.booked", "other.book", target_lane="ledger:contact", retry=replace(STEADY, attempts=1)),
 )
 """Two projections in one lane, one of them settling; a second companion on the same events and in the same replay scope; a per-event
-route in the projections' lane; two companions that share a target lane, whatever the source. Two of them give up after 45 s."""
+route in the projections' lane; two companions that share a target lane, whatever the source. Two of them give up after 10 s."""
 
 CONFIGURED = (models.Namespace, models.Pack, models.Endpoint, models.Route)
 FILLED = (

@@ -108,7 +108,7 @@ FAULTS: dict[str, Plant] = {
         text("fence_events", "AND (LeaseToken IS NULL OR LeaseExpiresAt <= UTC_TIMESTAMP(6))", "")),
     "a claim leaves the event to the old binary": function(legacy, "fence", lambda true, events: set(events)),
     "what an old binary has run runs again": function(legacy, "copy_results", lambda true, events: 0),
-    "projections run before activation": text("preselect_work_items", "AND %(activated)s = 1", ""),
+    "projections run before activation": text("preselect_work_items", "%(activated)s = 1 OR", "TRUE OR"),
     "a patient route never gives up": function(execute, "after_failure", lambda true, policy, attempt, age: true(policy, attempt, 0)),
 }  # fmt: skip
 
