@@ -10,8 +10,9 @@
 
 -- name: preselect_work_items
 -- Candidates of one state and class, oldest first: due, nothing of it closed, lane neither held nor holding, first due item of its lane, flow
--- known here, its event not leased by an old binary. Plain read; the swap decides. Who owns the event (NULL: it is not retained;
--- `ended`: an old binary has ended it) is asked for the first claim alone.
+-- known here, its event not leased by an old binary. Before activation of projections only what an old binary has ended: its lane goes on.
+-- Plain read; the swap decides. Who owns the event (NULL: it is not retained; `ended`: an old binary has ended it) is asked for the first
+-- claim alone.
 -- Its indexes are forced, and what is asked of each row is a look-up by a unique key that no optimizer can turn into a join: with
 -- statistics from before a backlog came, MariaDB and MySQL read and sorted all of it, MySQL once for each of its rows.
 SELECT c.Id, c.EventId, c.LaneKey,
@@ -22,7 +23,9 @@ SELECT c.Id, c.EventId, c.LaneKey,
 FROM `_System_ConnectorWorkItem` c FORCE INDEX (ix_work_claim)
 WHERE c.State = %(state)s AND c.QueueClass = %(queue_class)s AND c.RunAfter <= UTC_TIMESTAMP(6)
   AND (c.CompanionPack, c.CompanionFlow) IN %(flows)s
-  AND (c.ProjectionKey IS NULL OR (c.ProjectionActiveKey IS NOT NULL AND %(activated)s = 1))
+  AND (c.ProjectionKey IS NULL OR (c.ProjectionActiveKey IS NOT NULL AND (%(activated)s = 1 OR (
+    SELECT o.Id FROM `_System_ConnectorEvent` o
+    WHERE o.Id = c.EventId AND o.ExecutorOwner = 'event' AND o.TerminalAt IS NOT NULL) IS NOT NULL)))
   AND c.RouteId NOT IN %(routes)s AND c.PackId NOT IN %(packs)s AND c.Namespace NOT IN %(namespaces)s
   AND (c.ClaimedAt IS NOT NULL OR (
     SELECT e.Id FROM `_System_ConnectorEvent` e WHERE e.Id = c.EventId AND e.ExecutorOwner = 'event' AND e.TerminalAt IS NULL

@@ -118,6 +118,20 @@ def test_what_an_old_binary_ended_runs_no_second_time_and_makes_room_in_the_clai
     assert WorkFailure.objects.count() == 0
 
 
+def test_before_activation_a_lane_goes_on_when_an_old_binary_has_ended_its_head(ingress: Ingress) -> None:
+    ingress.route(on=("changed",))
+    ingress.route("single", mode="per_event", kind="deal.action", on=("action",))
+    ingress.admit(change(7))
+    assert old_binary.lease() == 1
+    ingress.admit(change(7, kind="action"))
+    with recording() as seen:
+        assert drain_claims() == 0, "the lane waits for the old binary"
+        assert old_binary.end() == 1
+        assert drain_claims() == 1
+    assert seen.inputs == [2]
+    assert states(7) == ["processed", "processed"]
+
+
 def test_the_successor_of_a_replay_that_an_old_binary_ended_is_activated_with_its_end(ingress: Ingress) -> None:
     activation.activate("test")
     ingress.route()
