@@ -149,5 +149,6 @@ class StepBack(Written):
     def take(self, world: World) -> None:
         model = world.model
         due = [work.run_after for work in model.works if work.is_open and work.run_after <= model.now]
-        frozen = [work.event.created + timedelta(microseconds=1) for work in model.works if work.claimed or not work.is_open]
-        world.set_clock(min(model.now, max([model.now - timedelta(seconds=self.seconds), *due, *frozen])))
+        back = max([model.now - timedelta(seconds=self.seconds), *due])
+        world.set_clock(min(model.now, back))
+        world.catch_up()

@@ -50,6 +50,7 @@ def play(beginning: Beginning, steps: Sequence[Step]) -> None:
 
 def _take(world: World, step: Step) -> None:
     step.take(world)
+    world.catch_up()
     compare(world)
 
 

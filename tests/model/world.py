@@ -93,6 +93,12 @@ class World:
     def advance(self, seconds: float) -> None:
         self.set_clock(self.model.now + timedelta(seconds=seconds))
 
+    def catch_up(self) -> None:
+        """What has been claimed or has ended was admitted in the past, also where the clock has gone back."""
+        frozen = [work.event.created for work in self.model.works if work.claimed or not work.is_open]
+        if frozen and max(frozen) > self.model.now:
+            self.set_clock(max(frozen) + timedelta(microseconds=1))
+
     # Configuration.
 
     def adopt(self, facts: RouteFacts) -> None:
