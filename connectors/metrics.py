@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from prometheus_client import Counter
+from prometheus_client import Counter, Histogram
 
 RECEIVED: Final = Counter("headrace_received_total", "Deliveries stored as a new receipt.", ["pack"])
 DUPLICATES: Final = Counter("headrace_duplicates_total", "Deliveries whose id and body were known already.", ["pack"])
@@ -15,12 +15,21 @@ SPOOLED: Final = Counter("headrace_spooled_total", "Deliveries kept on the host 
 DRAINED: Final = Counter(
     "headrace_spool_drained_total", "Spooled records that left the spool, by what became of them.", ["outcome"]
 )
+ACCEPT_SECONDS: Final = Histogram(
+    "headrace_accept_seconds",
+    "From a delivery that was read whole to its commit or synced record, of those that were accepted.",
+    ["pack"],
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+)
 
+_KEPT: Final = frozenset({"accepted", "duplicate", "spooled"})
 _BY_CODE: Final = {"accepted": RECEIVED, "duplicate": DUPLICATES, "conflict": CONFLICTS, "unverified": UNVERIFIED}
 
 
-def count(code: str, pack_name: str = "") -> None:
-    """Count one answer of the ingress by its code."""
+def count(code: str, pack_name: str = "", seconds: float | None = None) -> None:
+    """Count one answer of the ingress by its code; `seconds`: how long it took to keep the delivery."""
+    if seconds is not None and code in _KEPT:
+        ACCEPT_SECONDS.labels(pack_name).observe(seconds)
     counter = _BY_CODE.get(code)
     if code == "spooled":  # counted as received, duplicate or conflict once it is drained
         SPOOLED.labels(pack_name).inc()

@@ -27,7 +27,7 @@ from projection.identity import digest
 from projection.logs import log_event
 from projection.retry_policy import error_text, storable
 from projection.states import ReceiptState
-from projection.units import is_conflict
+from projection.units import is_conflict, noting
 
 IDEMPOTENCY_KEY_LENGTH: Final = 512
 """Characters of the readable delivery id; its identity is hashed from the whole."""
@@ -51,14 +51,14 @@ def receive(endpoint: EndpointFacts, request: IngressRequest, *, using: str = DE
     `unverified` (401); `rate_limited` (429); `database_unavailable` and `spool_full` (503). One INSERT on connection `using`; one more
     read for a duplicate. Must not be called inside a transaction.
     """
-    arrived_us = time.time_ns() // 1000
+    arrived_us, since = time.time_ns() // 1000, time.perf_counter()
     verdict = verify(endpoint, request, time.time())
     if not verdict.ok:
         _refuse(endpoint, request, verdict)
         outcome = UNVERIFIED
     else:
         outcome = limits.take(endpoint) or _keep(endpoint, request, arrived_us, using)
-    metrics.count(outcome.code, endpoint.pack_name)
+    metrics.count(outcome.code, endpoint.pack_name, time.perf_counter() - since)
     return outcome
 
 
@@ -101,6 +101,7 @@ def _store_durably(endpoint: EndpointFacts, draft: ReceiptDraft, using: str) -> 
         stop=stop_after_attempt(4) | stop_after_delay(LONGEST_RETRY_SECONDS),
         wait=wait_random_exponential(multiplier=0.02, max=0.2),
         retry=retry_if_exception(is_conflict),
+        before_sleep=noting("receive"),
         reraise=True,
     )
     try:

@@ -160,9 +160,11 @@ def _admit_receipts(namespace: str, ids: Sequence[int]) -> RouteReport:
         book = route_book.load(namespace)
         readings = _readings(ids, book)
         try:
-            return run_unit("admit", partial(_admit, book, readings))
+            report = run_unit("admit", partial(_admit, book, readings))
         except StaleIncarnation:
             continue
+        _log_admitted(namespace, report)
+        return report
     raise StaleIncarnation(f"the packs of namespace {namespace!r} were upgraded {FENCE_ROUNDS} times while one batch was read")
 
 
@@ -193,7 +195,7 @@ def _admit(book: RouteBook, readings: Sequence[Reading]) -> RouteReport:
     admitted = admit(lock, [event for reading in ours for event in reading.events])
     conflicts = real_conflicts(admitted.conflicts, book)
     _mark(ours, admitted, conflicts)
-    report = RouteReport(
+    return RouteReport(
         receipts=len(ours),
         events=sum(admitted.events.values()),
         duplicates=sum(admitted.duplicates.values()),
@@ -203,8 +205,19 @@ def _admit(book: RouteBook, readings: Sequence[Reading]) -> RouteReport:
         repaired=admitted.repaired,
         stages=admitted.stages,
     )
-    log_event("admit", namespace=book.namespace, count=report.events, receipts=report.receipts, duplicates=report.duplicates)
-    return report
+
+
+def _log_admitted(namespace: str, report: RouteReport) -> None:
+    """Once it is committed."""
+    log_event(
+        "admit",
+        namespace=namespace,
+        count=report.events,
+        receipts=report.receipts,
+        duplicates=report.duplicates,
+        conflicts=report.conflicts,
+        stages={stage: round(seconds, 6) for stage, seconds in report.stages.items()},
+    )
 
 
 def _mark(readings: Sequence[Reading], admitted: Admitted, found: Sequence[Known]) -> None:

@@ -11,11 +11,12 @@ class OpsUiConfig(AppConfig):
 
     def ready(self) -> None:
         # Here: the checks read models, which exist only once every app is loaded.
-        from ops_ui import checks, server_checks, tls
+        from ops_ui import checks, measures, server_checks, tls
 
         checks.register_all()
         server_checks.register_all()
         tls.register()
+        measures.start()
 
 
 class ConsoleAdminConfig(admin_apps.AdminConfig):

@@ -1,12 +1,9 @@
 """gunicorn: the web server of ingress and console. The supervisor hands over the bound socket."""
 
-import os
 from pathlib import Path
 from typing import Any
 
-from prometheus_client import multiprocess
-
-from ops_ui import environment
+from ops_ui import counter_files, environment
 from ops_ui.environment import WEB_PROCESSES
 
 _settings = environment.read()
@@ -45,7 +42,8 @@ def post_worker_init(worker: Any) -> None:
 
 
 def child_exit(server: Any, worker: Any) -> None:
-    """Take a dead worker's live gauges out of `/metrics`."""
-    del server
-    if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
-        multiprocess.mark_process_dead(worker.pid)  # type: ignore[no-untyped-call]  # it has no annotations
+    """Keep what a worker that ended has counted, in one file with others."""
+    del server, worker
+    where = counter_files.folder()
+    if where is not None:
+        counter_files.add_up_ended(where)

@@ -1,28 +1,30 @@
 """`/metrics` for Prometheus: what this host's processes counted, and what the database holds.
 
-With several gunicorn workers the processes share their counters through the folder PROMETHEUS_MULTIPROC_DIR (the supervisor of
-`script/server` makes an empty one at each start); without it the page shows the process that answers.
+The processes of a host share their counters through the folder PROMETHEUS_MULTIPROC_DIR (`counter_files.py`; the supervisor of
+`script/server` makes an empty one at each start); without it the page shows the process that answers. docs/monitoring.md lists them.
 """
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Final
 
 from django.db import Error
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
-from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, Counter, Histogram, generate_latest, multiprocess
+from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from connectors import ingress_path
-from ops_ui import counts, health, spool_status
+from ops_ui import counter_files, counts, health, spool_status
 from projection import clock
 
+PREFIX: Final = "headrace_"
 ROOMS: Final = {ingress_path.PREFIX: "ingress", "/admin/": "console"}
 
 REQUESTS: Final = Counter("headrace_http_requests_total", "Answers by room and status.", ["room", "status"])
@@ -118,11 +120,30 @@ def metrics(_request: HttpRequest) -> HttpResponse:
 
 
 def _process_registry() -> CollectorRegistry:
-    if not os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
+    where = counter_files.folder()
+    if where is None:
         return REGISTRY
     registry = CollectorRegistry()
-    multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]  # the library types only its newer modules
+    registry.register(_SharedCounters(where))
     return registry
+
+
+class _SharedCounters(Collector):
+    """What the processes of this host counted together. A metric that nobody touched yet has its name and type, and no series."""
+
+    def __init__(self, where: Path) -> None:
+        self._where = where
+
+    def describe(self) -> list[Metric]:
+        return []  # nothing is read before the scrape
+
+    def collect(self) -> Iterator[Metric]:
+        found = counter_files.read(self._where)
+        yield from found
+        names = {metric.name for metric in found}
+        for metric in REGISTRY.collect():
+            if metric.name.startswith(PREFIX) and metric.name not in names:
+                yield Metric(metric.name, metric.documentation, metric.type)
 
 
 def _database_registry() -> CollectorRegistry:

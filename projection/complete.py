@@ -77,10 +77,18 @@ def log_ended(ended: Ended) -> None:
     for ending in ended.written:
         if ending.outcome:
             verb = {State.DEAD: "dead_letter", State.RETRY: "retry"}.get(ending.state, "complete")
-            log_event(verb, level="warning", work_id=ending.work_id, attempt=ending.attempt, state=ending.state, error=ending.error)
+            log_event(
+                verb,
+                level="warning",
+                work_id=ending.work_id,
+                attempt=ending.attempt,
+                state=ending.state,
+                error=ending.error,
+                rows=[ending],
+            )
     done = [ending for ending in ended.written if not ending.outcome]
     if done:
-        log_event("complete", count=len(done), activated=ended.activated, unblocked=ended.unblocked)
+        log_event("complete", count=len(done), activated=ended.activated, unblocked=ended.unblocked, rows=done)
 
 
 def end_attempts(endings: Sequence[Ending]) -> Ended:

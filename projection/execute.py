@@ -77,8 +77,11 @@ def prepare(batch: ClaimedBatch, owner: str) -> tuple[list[Attempt], list[Ending
         inputs = read_inputs(batch.items)
     except BrokenRange:
         attempts, broken = _prepare_one_by_one(batch, owner)
-        return attempts, unreadable + broken
-    return [_attempt(one, batch.token, owner, inputs[one.item.id]) for one in batch.items], unreadable
+    else:
+        attempts, broken = [_attempt(one, batch.token, owner, inputs[one.item.id]) for one in batch.items], []
+    if attempts:
+        log_event("execute", count=len(attempts), events=sum(len(one.inputs) for one in attempts), worker=owner, rows=attempts)
+    return attempts, unreadable + broken
 
 
 def _attempt(one: Claimed, token: str, owner: str, inputs: Sequence[Input]) -> Attempt:

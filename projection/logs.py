@@ -1,4 +1,5 @@
-"""The one place that turns verbs into log lines: one structured event per verb, the same field names everywhere.
+"""The one place that turns verbs into log lines: one structured event per verb, the same field names everywhere. Who counts verbs
+subscribes here (`ops_ui/measures.py`), so that rooms know nothing of metrics.
 
 Lines go to standard error: JSON (one object a line) unless it is a terminal. A line carries ids, counts, states and times, never
 a payload, a header value or a secret: a field of such a name is hidden, whoever passes it.
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
@@ -99,13 +100,31 @@ _log: Final[Any] = structlog.wrap_logger(
 
 _quiet: Final = ContextVar("quiet", default=False)
 
+Subscriber = Callable[[str, Mapping[str, object], Sequence[Any]], None]
+_subscribers: Final[list[Subscriber]] = []
 
-def log_event(verb: str, *, level: Level = "info", **fields: object) -> None:
+
+def subscribe(subscriber: Subscriber) -> None:
+    """Tell `subscriber` of every log event of this process: its verb, its fields, and the rows that it is about. Once, at the start.
+
+    It runs in the thread and at the moment of the event, so it only counts. What it raises is logged, and changes nothing.
+    """
+    if subscriber not in _subscribers:
+        _subscribers.append(subscriber)
+
+
+def log_event(verb: str, *, level: Level = "info", rows: Sequence[Any] = (), **fields: object) -> None:
     """Write one log event, e.g. `log_event("complete", work_id=…, state="processed", attempt=1)`.
 
     `verb` is one of the design's verbs (receive, route, admit, claim …) or a past tense of something that happened
-    (`lease_lost`). Fields that are None are left out. Use the names of `FIELDS`; never pass payload values.
+    (`lease_lost`). Fields that are None are left out. Use the names of `FIELDS`; never pass payload values. `rows` are what the event
+    sums up, for those who measure (`subscribe`); they are not written.
     """
+    for subscriber in _subscribers:
+        try:
+            subscriber(verb, fields, rows)
+        except Exception as error:  # noqa: BLE001 - a number that cannot be counted stops no room
+            _log.error("measure", reason=verb, error=f"{type(error).__name__}: {error}")
     if not (_quiet.get() and level in ("debug", "info")):
         getattr(_log, level)(verb, **fields)
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from projection import clock
 from projection.complete import Ended, Ending, end_attempts, log_ended
+from projection.logs import log_event
 from projection.models import WorkItem
 from projection.rows import WorkRow
 from projection.states import State
@@ -25,6 +26,8 @@ def rescue(limit: int = BATCH) -> int:
         return 0
     ended = run_unit("rescue", lambda: _rescue(ids))
     log_ended(ended)
+    if ended.written:
+        log_event("rescue", level="warning", count=len(ended.written))
     return len(ended.written)
 
 

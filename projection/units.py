@@ -66,6 +66,16 @@ def is_connection_lost(error: BaseException) -> bool:
     return error_code(error) in LOST_CONNECTION_CODES
 
 
+def noting(verb: str) -> Callable[[RetryCallState], None]:
+    """What to call before each further try of a unit: it logs the conflict with the server's code."""
+
+    def note(state: RetryCallState) -> None:
+        error = state.outcome.exception() if state.outcome else None
+        log_event("conflict", unit=verb, attempt=state.attempt_number, error_code=error_code(error) if error else None)
+
+    return note
+
+
 def run_unit(
     verb: str,
     unit: Callable[[], T],
@@ -83,15 +93,11 @@ def run_unit(
     if one_statement and connection.in_atomic_block:
         raise RuntimeError(f"{verb} must not run inside another transaction")
 
-    def note(state: RetryCallState) -> None:
-        error = state.outcome.exception() if state.outcome else None
-        log_event("conflict", unit=verb, attempt=state.attempt_number, error_code=error_code(error) if error else None)
-
     retrying = Retrying(
         stop=stop_after_attempt(attempts),
         wait=wait_random_exponential(multiplier=0.02, max=1),
         retry=retry_if_exception(retry_on),
-        before_sleep=note,
+        before_sleep=noting(verb),
         reraise=True,
     )
     return retrying(unit if one_statement else transaction.atomic(durable=True)(unit))

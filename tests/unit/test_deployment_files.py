@@ -106,7 +106,7 @@ def test_each_worker_may_open_as_many_files_as_it_takes_connections() -> None:
 
 def test_gunicorn_knows_every_value_of_its_configuration() -> None:
     given = {name for name in vars(gunicorn_conf) if name.islower() and not name.startswith("_")}
-    imported = {"os", "environment", "multiprocess"}
+    imported = {"counter_files", "environment"}
     assert sorted(given - imported - set(Config().settings)) == []
 
 
