@@ -76,15 +76,12 @@ def _fix_some(job: JobRow, bulk: Bulk) -> int | None:
     """Members among the next page of dead items."""
     after = (job.after_time or EARLIEST, job.after_id)
     page = dead_page(after, job.created, PAGE)
-    chosen = bulk.members(job).filter(id__in=[row[1] for row in page]).order_by().values("id") if page else None
+    ids = tuple(bulk.members(job).filter(id__in=[item for _, item in page]).values_list("id", flat=True)) if page else ()
 
     def unit() -> int | None:
         if not _take(job):
             return None
-        added = 0
-        if chosen is not None:
-            text, values = chosen.query.sql_with_params()
-            added = execute("insert_job_items", [job.id, *values], selection=text)
+        added = execute("insert_job_items", job_id=job.id, ids=ids) if ids else 0
         time, last = page[-1] if page else after
         is_last = len(page) < PAGE
         known = replace(job, total=job.total + added, after_time=time, after_id=last)

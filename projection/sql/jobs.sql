@@ -60,11 +60,11 @@ WHERE State = 'dead' AND TerminalAt >= %(after_time)s AND (TerminalAt, Id) > (%(
 ORDER BY TerminalAt, Id LIMIT %(limit)s
 
 -- name: insert_job_items
--- Members of a job: those of a page of dead items that its selection takes. Reads without locks (READ COMMITTED), rows by primary key.
+-- Members of a job: what its selection took of a page of dead items. Reads without locks (READ COMMITTED), rows by primary key.
 INSERT INTO `_System_ConnectorJobItem` (JobId, Place, WorkItemId, WorkId, Namespace, ScopeKey, State, Code)
-SELECT %s, d.LanePosition, d.Id, d.WorkId, d.Namespace,
+SELECT %(job_id)s, d.LanePosition, d.Id, d.WorkId, d.Namespace,
   CASE WHEN d.ExecutionClass = 'projection' THEN d.SourceScopeKey END, 'waiting', ''
-FROM `_System_ConnectorWorkItem` d WHERE d.Id IN ({selection})
+FROM `_System_ConnectorWorkItem` d FORCE INDEX (PRIMARY) WHERE d.Id IN %(ids)s
 
 -- name: read_waiting_items
 -- The next items in lane order. No lock. Index: ux_job_item_state, at most the limit.
@@ -73,22 +73,26 @@ WHERE JobId = %(job_id)s AND State = 'waiting' ORDER BY Place, WorkItemId LIMIT 
 
 -- name: read_held_items
 -- Those of the given items that have to wait: an earlier one of their scope is deferred, or a replay of the job is active in it. No lock.
--- Each look-up ends with its first row. Indexes: ux_job_item_scope; ix_work_scope, then the unique ReplayWorkId.
-SELECT i.Id FROM `_System_ConnectorJobItem` i
+-- Each look-up ends with its first row; as EXISTS, servers would rather read the whole job once. Indexes: primary key;
+-- ux_job_item_scope; ix_work_scope, then the unique ReplayWorkId.
+SELECT i.Id FROM `_System_ConnectorJobItem` i FORCE INDEX (PRIMARY)
 WHERE i.Id IN %(ids)s AND i.ScopeKey IS NOT NULL AND (
-  EXISTS (SELECT 1 FROM `_System_ConnectorJobItem` d
-          WHERE d.JobId = i.JobId AND d.ScopeKey = i.ScopeKey AND d.State = 'deferred')
-  OR EXISTS (SELECT 1 FROM `_System_ConnectorWorkItem` w JOIN `_System_ConnectorJobItem` r ON r.ReplayWorkId = w.WorkId
-             WHERE w.SourceScopeKey = i.ScopeKey AND w.State IN ('pending', 'blocked', 'processing', 'retry')
-               AND r.JobId = i.JobId))
+  (SELECT d.Id FROM `_System_ConnectorJobItem` d FORCE INDEX (ux_job_item_scope)
+   WHERE d.JobId = i.JobId AND d.ScopeKey = i.ScopeKey AND d.State = 'deferred' LIMIT 1) IS NOT NULL
+  OR (SELECT r.Id FROM `_System_ConnectorWorkItem` w FORCE INDEX (ix_work_scope)
+      STRAIGHT_JOIN `_System_ConnectorJobItem` r ON r.ReplayWorkId = w.WorkId
+      WHERE w.SourceScopeKey = i.ScopeKey AND w.State IN ('pending', 'blocked', 'processing', 'retry') AND r.JobId = i.JobId
+      LIMIT 1) IS NOT NULL)
 
 -- name: read_released_items
 -- Deferred items in whose scope no replay of the job is active any more, in lane order. No lock. Reads the job's deferred items until
--- enough are found, so it is asked seldom while there are many. Indexes as in read_held_items.
-SELECT {item_columns} FROM `_System_ConnectorJobItem` i
-WHERE i.JobId = %(job_id)s AND i.State = 'deferred' AND NOT EXISTS (
-  SELECT 1 FROM `_System_ConnectorWorkItem` w JOIN `_System_ConnectorJobItem` r ON r.ReplayWorkId = w.WorkId
-  WHERE w.SourceScopeKey = i.ScopeKey AND w.State IN ('pending', 'blocked', 'processing', 'retry') AND r.JobId = i.JobId)
+-- enough are found, so it is asked seldom while there are many. Indexes: ux_job_item_state, then as in read_held_items.
+SELECT {item_columns} FROM `_System_ConnectorJobItem` i FORCE INDEX (ux_job_item_state)
+WHERE i.JobId = %(job_id)s AND i.State = 'deferred' AND (
+  SELECT r.Id FROM `_System_ConnectorWorkItem` w FORCE INDEX (ix_work_scope)
+  STRAIGHT_JOIN `_System_ConnectorJobItem` r ON r.ReplayWorkId = w.WorkId
+  WHERE w.SourceScopeKey = i.ScopeKey AND w.State IN ('pending', 'blocked', 'processing', 'retry') AND r.JobId = i.JobId
+  LIMIT 1) IS NULL
 ORDER BY i.Place, i.WorkItemId LIMIT %(limit)s
 
 -- name: end_job_items
