@@ -160,6 +160,7 @@ SETTINGS: Final[dict[str, Setting]] = {
     "CONFIG_LOCKED": Setting(_boolean, False),
     "RETENTION_DAYS": Setting(_integer(1, 36_500), 30),
     "DEAD_RETENTION_DAYS": Setting(_integer(1, 36_500), 90),
+    "AGE_LIMIT_SECONDS": Setting(_integer(1, 31 * 86_400), 900),
     "SPOOL_BYTES": Setting(_integer(0, 1024**4), 256 * 1024**2),
     "BIND": Setting(_bind, DEFAULT_BIND),
     "STATE_DIR": Setting(_directory),

@@ -1,4 +1,4 @@
-"""`/healthz` and `/readyz`: is this process alive, and can it do its work now?"""
+"""`/healthz`, `/readyz`, `/progressz`: is this process alive, can it do its work now, and does the installation do its work?"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from ops_ui import spool_status
+from ops_ui import progress, spool_status
 from projection.models import ProjectionProtocol
 
 PROBE_TIMEOUT_SECONDS: Final = 2
@@ -48,19 +48,57 @@ def readyz(_request: HttpRequest) -> JsonResponse:
     return JsonResponse({"ready": False, "code": problem.code, "reason": problem.reason, **more}, status=503)
 
 
+@never_cache
+@require_safe
+def progressz(_request: HttpRequest) -> JsonResponse:
+    """200 when what is due moves on; else 503 with `code` and `reason` of the gravest finding, and all of them in `findings`."""
+    health = look()
+    if health.is_progressing:
+        return JsonResponse({"progressing": True})
+    first = health.reasons[0]
+    return JsonResponse({"progressing": False, **first, "findings": health.reasons}, status=503)
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """`reasons`: `code` and `reason` of each thing that is wrong. What is not ready cannot progress."""
+
+    is_ready: bool
+    reasons: list[dict[str, str]]
+
+    @property
+    def is_progressing(self) -> bool:
+        return not self.reasons
+
+
+def look() -> Health:
+    """Readiness, then progress. A database that does not answer is a reason, never an exception."""
+    problem = readiness()
+    if problem is None:
+        try:
+            return Health(is_ready=True, reasons=[{"code": one.code, "reason": one.reason} for one in progress.findings()])
+        except Error as error:
+            problem = _unreachable(error)
+    return Health(is_ready=False, reasons=[{"code": problem.code, "reason": problem.reason}])
+
+
 def readiness() -> NotReady | None:
     """What stands in the way, on a connection of its own that waits at most `PROBE_TIMEOUT_SECONDS` for each answer."""
     probe = _probe_connection()
     try:
         return _missing_migrations(probe) or _not_activated(probe)
     except Error as error:
-        number = error.args[0] if error.args and isinstance(error.args[0], int) else "no code"
-        return NotReady(
-            "database_unreachable",
-            f"The database does not answer (error {number}): check that the server runs and that HEADRACE_DATABASE_URL is right.",
-        )
+        return _unreachable(error)
     finally:
         probe.close()
+
+
+def _unreachable(error: Error) -> NotReady:
+    number = error.args[0] if error.args and isinstance(error.args[0], int) else "no code"
+    return NotReady(
+        "database_unreachable",
+        f"The database does not answer (error {number}): check that the server runs and that HEADRACE_DATABASE_URL is right.",
+    )
 
 
 def database_answers() -> bool:

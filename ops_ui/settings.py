@@ -39,6 +39,7 @@ HEADRACE_TRUSTED_PROXIES: list[str] = _env["TRUSTED_PROXIES"]
 HEADRACE_CONFIG_LOCKED: bool = _env["CONFIG_LOCKED"]
 HEADRACE_RETENTION_DAYS: int = _env["RETENTION_DAYS"]
 HEADRACE_DEAD_RETENTION_DAYS: int = _env["DEAD_RETENTION_DAYS"]
+HEADRACE_AGE_LIMIT_SECONDS: int = _env["AGE_LIMIT_SECONDS"]
 HEADRACE_SPOOL_BYTES: int = _env["SPOOL_BYTES"]
 HEADRACE_SPOOL_DIR: Path = STATE_DIR / "spool"
 HEADRACE_WEB_PROCESSES: int = environment.WEB_PROCESSES
@@ -117,7 +118,7 @@ LOGIN_URL = "admin:login"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HEADRACE_PUBLIC_URL.startswith("https://")
 SECURE_HSTS_SECONDS = 365 * 86_400 if SECURE_SSL_REDIRECT else 0
 # Load balancers and Prometheus ask the process itself, without TLS; what they get holds no secret.
-SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^progressz$", r"^metrics$"]
 CSRF_COOKIE_HTTPONLY = True  # forms carry the token; no script reads it
 CSRF_TRUSTED_ORIGINS = ["/".join(HEADRACE_PUBLIC_URL.split("/")[:3])] if HEADRACE_PUBLIC_URL else []
 AUTH_PASSWORD_VALIDATORS = [
