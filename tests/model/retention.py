@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from datetime import datetime
 
 from tests.model.order import in_order
@@ -9,8 +10,12 @@ from tests.model.reference import Reference
 from tests.model.values import DEAD, Event, Work
 
 
-def prune(model: Reference, before: datetime, dead_before: datetime) -> tuple[int, int]:
-    """How many events and items went. A replayed item and its replays go together or not at all."""
+def prune(model: Reference, before: datetime, dead_before: datetime, kept: Container[Work]) -> tuple[int, int]:
+    """How many events and items went. A replayed item and its replays go together or not at all.
+
+    `kept` are those that the product has left. It may leave more than it must of a projection with rows from before ordinals, from any
+    point of its history on: which end is the oldest one is looked at by ordinals, so that such a row keeps what is older for a while.
+    """
     gone: list[Work] = []
     events: list[Event] = [event for event in model.events if event.route is None and event.created < before]
 
@@ -23,8 +28,9 @@ def prune(model: Reference, before: datetime, dead_before: datetime) -> tuple[in
 
     for key in {work.key for work in model.works if work.key and work.replay_of is None}:
         by_event = {work.event: work for work in model.ordinary(key)}
+        is_mixed = any(event.key == key and not event.ordinal for event in model.events)
         for event in in_order(list(by_event))[:-1]:
-            if not take(by_event[event]):
+            if (is_mixed and by_event[event] in kept) or not take(by_event[event]):
                 break
     for work in model.works:
         if work.key is None and work.replay_of is None:
