@@ -1,4 +1,4 @@
-"""Retention of everything that ends: work and events, their receipts, and deliveries that did not verify (protocol 8).
+"""Retention of everything that ends: work and events, their receipts, deliveries that did not verify, bulk jobs (protocol 8).
 
 In this order, so that what one step frees the next one takes. Kept for good: the audit trail (its entries are evidence and few),
 configuration, and the newest generation of each projection with its inputs. Workers forget their own dead (`heartbeat`).
@@ -14,6 +14,7 @@ from django.conf import settings
 
 from connectors import unverified
 from connectors.receipt_prune import prune_receipts
+from projection.jobs import prune_jobs
 from projection.prune import Preview, Terms, prune
 from projection.sending import Sender
 from projection.worker import Stop, never
@@ -29,6 +30,7 @@ class Retained:
     work_items: int = 0
     receipts: int = 0
     unverified: int = 0
+    jobs: int = 0
     finished: bool = True
 
     def counts(self) -> dict[str, Any]:
@@ -46,7 +48,8 @@ def retain(*, dry_run: bool = False, stop: Stop = never) -> Retained:
     pruned = prune(terms, dry_run=dry_run, preview=preview, stop=stop)
     receipts = prune_receipts(terms.before, preview=preview, stop=stop) if pruned.finished else None
     held = 0 if receipts is None else _unverified(dry_run=dry_run)
-    return Retained(pruned.events, pruned.work_items, receipts or 0, held, receipts is not None)
+    jobs = 0 if receipts is None else prune_jobs(terms.before, dry_run=dry_run)
+    return Retained(pruned.events, pruned.work_items, receipts or 0, held, jobs, receipts is not None)
 
 
 def _unverified(*, dry_run: bool) -> int:

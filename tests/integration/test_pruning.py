@@ -159,7 +159,7 @@ def test_the_command_prunes() -> None:
     ingress.route(mode="per_event")
     run_generations(ingress, 7, [2])
     age(31)
-    gone = {"events": 2, "work_items": 2, "receipts": 1, "unverified": 0}
+    gone = {"events": 2, "work_items": 2, "receipts": 1, "unverified": 0, "jobs": 0}
     assert commands.run("prune", "--dry-run") == (0, {"dry_run": True, **gone})
     assert commands.run("prune") == (0, {"dry_run": False, **gone})
     assert commands.run("prune") == (0, {"dry_run": False, **dict.fromkeys(gone, 0)})

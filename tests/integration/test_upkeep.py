@@ -156,7 +156,7 @@ def test_a_cluster_that_stops_half_way_leaves_the_rest_to_the_next(monkeypatch: 
     assert (first.work_items, first.receipts, first.finished) == (2, 0, False)
     assert tasks.upkeep(1)
     rest = row()
-    assert rest.counts == '{"events": 1, "work_items": 1, "receipts": 1, "unverified": 0}'
+    assert rest.counts == '{"events": 1, "work_items": 1, "receipts": 1, "unverified": 0, "jobs": 0}'
     assert (expected.events, expected.work_items, expected.receipts) == (3, 3, 1)
     assert not Event.objects.exists()
 

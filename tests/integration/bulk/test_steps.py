@@ -10,6 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from connectors.bulk_jobs import JobRunner
 from connectors.models import AuditEntry, Receipt, Route
+from connectors.retention import retain
 from connectors.routing_loop import route_loop
 from projection import jobs
 from projection.flows import DeadLetter
@@ -22,6 +23,7 @@ from tests.deliveries import change, changes, generations, open_ingress, states
 from tests.flows_of_tests import recording
 from tests.gates import is_statement
 from tests.jobs_by_hand import assert_exact, codes, dead_letters, fixed, now, results, run, run_with_workers, start, step
+from tests.rows import LONG_AGO
 from tests.workers_by_hand import ByHand, report
 
 pytestmark = pytest.mark.usefixtures("sound_database")
@@ -305,6 +307,15 @@ def test_a_job_whose_step_fails_is_tried_later_and_the_next_one_goes_on(monkeypa
         assert (now(broken).state, now(broken).waiting) == (JobState.RUNNING, 1)
         assert runner.next_due is not None
         assert 0 < runner.next_due <= 15
+
+
+def test_the_retention_takes_jobs_along() -> None:
+    run(start())
+    Job.objects.update(finished_at=LONG_AGO)
+    running = start()
+    assert retain(dry_run=True).jobs == 1
+    assert retain().jobs == 1
+    assert Job.objects.get().id == running.id
 
 
 def test_ended_jobs_go_with_their_items_after_their_term(monkeypatch: pytest.MonkeyPatch) -> None:
