@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import ssl
 import threading
@@ -18,6 +19,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, Final, NoReturn
 
@@ -26,6 +28,9 @@ import httpx
 from django.conf import settings
 
 from connectors import addresses
+from projection import outages
+from projection.outages import ALIVE, Outage, Seen
+from projection.retry_policy import error_text
 
 TIMEOUT: Final = httpx.Timeout(connect=5.0, read=20.0, write=10.0, pool=5.0)
 """Seconds. Standard Webhooks recommends that a receiver is given 15 to 30 s to answer."""
@@ -204,6 +209,50 @@ class _Transport(httpx.BaseTransport):
 
     def close(self) -> None:
         self._pool.close()
+
+
+_NEVER_SENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+_SECONDS: Final = re.compile(r"\d{1,9}(\.\d{1,9})?", re.ASCII)
+LONGEST_DELAY_SECONDS: Final = 86_400.0
+"""Of a Retry-After: nobody parks a destination for years."""
+
+
+def retry_after_seconds(header: str | None, now: datetime) -> float | None:
+    """Seconds of a Retry-After: a number (decimals allowed) or an HTTP date; a date in the past is 0, anything else None."""
+    text = (header or "").strip()
+    if _SECONDS.fullmatch(text):
+        return float(text)
+    try:
+        at = parsedate_to_datetime(text)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return max(0.0, ((at if at.tzinfo else at.replace(tzinfo=UTC)) - now).total_seconds())
+
+
+def outage_of_status(status: int, retry_after: str | None, reason: str, now: datetime) -> Outage | None:
+    """What an answer says of the destination as a whole: 429 and 5xx are outages, everything else is an answer (None).
+
+    429 and 503 speak of everybody; after another 5xx the request itself may be at fault.
+    """
+    if status != 429 and status < 500:
+        return None
+    wait = retry_after_seconds(retry_after, now)
+    return Outage(reason, status in (429, 503), None if wait is None else min(wait, LONGEST_DELAY_SECONDS))
+
+
+@outages.reader
+def _outage_of(error: BaseException) -> Outage | Seen | None:
+    """Of the exceptions of this client, in any flow that uses it."""
+    if isinstance(error, AddressRefused | httpx.LocalProtocolError | httpx.UnsupportedProtocol):
+        return None  # our own refusal, or our own fault
+    if isinstance(error, httpx.HTTPStatusError):
+        answer = error.response
+        return (
+            outage_of_status(answer.status_code, answer.headers.get("retry-after"), error_text(error), datetime.now(UTC)) or ALIVE
+        )
+    if isinstance(error, httpx.TransportError):
+        return Outage(error_text(error), certain=isinstance(error, _NEVER_SENT))
+    return None
 
 
 _clients: dict[str, httpx.Client] = {}

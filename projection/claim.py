@@ -14,8 +14,8 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Final
 
+from projection import breaker, queue_classes, route_terms
 from projection import closed as closures
-from projection import queue_classes, route_terms
 from projection.candidates import candidates
 from projection.facts import RouteFacts
 from projection.logs import log_event
@@ -70,7 +70,7 @@ def claim(limit: int, *, owner: str, lease_seconds: int, busy: Collection[str] =
     closed = closures.read(busy)
     opened = closures.open_classes(ready, closed)
     clear = closures.set_aside(opened, closed, _known_classes)
-    taken = swap_without_lost_lanes(lambda lost: candidates(clear, limit, closed, lost), lease)
+    taken = swap_without_lost_lanes(lambda lost: candidates(clear, limit, closed, lost), lease, closed.probes)
     if taken.ids:
         return _read_back(taken, lease)
     now = due[0][3]
@@ -82,6 +82,7 @@ def forget() -> None:
     """What this process remembers about a database (tests, another database)."""
     _known_classes.intersection_update(queue_classes.WEIGHTS)
     route_terms.forget()
+    breaker.forget()
 
 
 def _due_classes() -> list[tuple[State, str, datetime, datetime]]:

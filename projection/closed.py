@@ -1,8 +1,8 @@
 """What is closed now: work that may not be claimed although it is due, and since when another look makes sense.
 
-Closed are paused namespaces, packs and routes, the routes of an exhausted rate limit, and those whose destination has enough waiting in
-this very process already. The claim leaves them out of its pre-selection as constants. What of them lies in its way is set aside, into a
-queue class of its route: so that no claim ever walks over the backlog of what it may not take.
+Closed are paused namespaces, packs and routes, the routes of an exhausted rate limit, of a parked destination, and of one that has enough
+waiting in this very process already. The claim leaves them out of its pre-selection as constants. What of them lies in its way is set
+aside, into a queue class of its route: so that no claim ever walks over the backlog of what it may not take.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from datetime import datetime
 from functools import partial
 from typing import Final
 
-from projection import queue_classes, rate_limits, route_terms
+from projection import breaker, queue_classes, rate_limits, route_terms
 from projection.models import WorkItem
 from projection.rate_limits import MICROSECOND
 from projection.route_terms import Terms
@@ -35,16 +35,20 @@ class Closed:
     packs: Mapping[int, datetime | None] = field(default_factory=dict)
     routes: Mapping[int, datetime | None] = field(default_factory=dict)
     limits: Mapping[str, datetime | None] = field(default_factory=dict)
+    destinations: Mapping[str, datetime | None] = field(default_factory=dict)
+    """Parked ones."""
+    probes: Mapping[str, int] = field(default_factory=dict)
+    """Destinations whose pause is over, with their row: open for one item."""
     busy: Collection[str] = ()
     """Destinations that this process has enough of."""
 
     @property
     def is_anything(self) -> bool:
-        return bool(self.namespaces or self.packs or self.routes or self.limits or self.busy)
+        return bool(self.namespaces or self.packs or self.routes or self.limits or self.destinations or self.busy)
 
     def route_ids(self) -> list[int]:
         """The routes, as far as this process knows them, that are closed by themselves, by their limit or their destination."""
-        known = route_terms.known() if self.limits or self.busy else ()
+        known = route_terms.known() if self.limits or self.destinations or self.busy else ()
         return sorted({*self.routes, *(one.route_id for one in known if self._is_shut(one))})
 
     def is_closed(self, route_id: int) -> bool:
@@ -55,22 +59,34 @@ class Closed:
         return terms.namespace in self.namespaces or terms.pack_id in self.packs or self._is_shut(terms)
 
     def _is_shut(self, terms: Terms) -> bool:
-        return terms.limit_key in self.limits or terms.destination in self.busy
+        name = terms.destination
+        return terms.limit_key in self.limits or name in self.destinations or name in self.busy
 
     def opens_at(self) -> list[datetime]:
         """The moments at which something opens, as far as anybody knows."""
         limits = [moment - rate_limits.OPENS for moment in self.limits.values() if moment is not None]
-        others = [*self.namespaces.values(), *self.packs.values(), *self.routes.values()]
+        others = [*self.namespaces.values(), *self.packs.values(), *self.routes.values(), *self.destinations.values()]
         return [*limits, *(moment for moment in others if moment is not None)]
 
 
 def read(busy: Collection[str] = ()) -> Closed:
     """What is closed now. One statement."""
-    found: dict[str, dict[str, datetime | None]] = {"namespace": {}, "pack": {}, "route": {}, "limit": {}}
-    for kind, name, until in fetch("read_closed", opens=rate_limits.OPENS // MICROSECOND):
-        found[kind][name] = until
-    packs, routes = ({int(id): until for id, until in found[kind].items()} for kind in ("pack", "route"))
-    return Closed(found["namespace"], packs, routes, found["limit"], busy)
+    kinds = ("namespace", "pack", "route", "limit", "parked", "probe", "failing")
+    found: dict[str, dict[str, tuple[datetime | None, int]]] = {kind: {} for kind in kinds}
+    opens = rate_limits.OPENS // MICROSECOND
+    for kind, name, until, number in fetch("read_closed", opens=opens, failures=breaker.FAILURES, troubled=breaker.TROUBLED):
+        found[kind][name] = (until, number)
+    breaker.hear([*found["parked"], *found["probe"], *found["failing"]])
+    moments = {kind: {name: until for name, (until, _) in found[kind].items()} for kind in kinds}
+    return Closed(
+        namespaces=moments["namespace"],
+        packs={int(id): until for id, until in moments["pack"].items()},
+        routes={int(id): until for id, until in moments["route"].items()},
+        limits=moments["limit"],
+        destinations=moments["parked"],
+        probes={name: id for name, (_, id) in found["probe"].items()},
+        busy=busy,
+    )
 
 
 def open_classes(ready: Sequence[tuple[State, str]], closed: Closed) -> list[tuple[State, str]]:

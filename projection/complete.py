@@ -16,6 +16,7 @@ from projection.clock import to_db
 from projection.generations import Ambiguous
 from projection.logs import log_event
 from projection.models import WorkItem
+from projection.outages import Outage, Seen
 from projection.retry_policy import fingerprint
 from projection.rows import WorkRow
 from projection.states import TERMINAL, State
@@ -39,6 +40,11 @@ class Ending:
     delay_ms: int = 0
     give_back: int = 0
     owner: str = ""
+    destination: str = ""
+    seen: Outage | Seen | None = None
+    """What the failure says of the destination."""
+    spared: Ending | None = None
+    """How it ends instead, without using the budget, when the destination turns out to be away."""
 
     @property
     def item_id(self) -> int:

@@ -18,8 +18,8 @@ def name_of(flow_name: str, namespace: str, connection: str) -> str:
     """
     flow = flows.find(flow_name)
     if flow is not None and flow.destination:
-        return flow.destination
-    return f"{namespace}/{connection}" if connection else flow_name
+        return flow.destination[:LONGEST_NAME]
+    return (f"{namespace}/{connection}" if connection else flow_name)[:LONGEST_NAME]
 
 
 def destination_of(route: RouteFacts) -> str:

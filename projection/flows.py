@@ -4,6 +4,7 @@ A flow is a function of one generation (or, with `batch=True`, of a list of them
 
 - it returns: the item is `processed`;
 - it raises `Skip(reason)`: `skipped`; `DeadLetter(reason)`: `dead` at once; `RetryLater(delay)`: `retry` after `delay` seconds;
+- it raises `Unavailable(reason)`: `retry`; its destination may be parked;
 - it raises anything else: `retry` by the route's policy, `dead` when the budget is used up.
 """
 
@@ -43,6 +44,20 @@ class RetryLater(FlowOutcome):
         self.delay = float(delay)  # here, so that what is no number fails in the flow that gave it
         super().__init__(reason or f"retry in {delay} s")
         self.count_attempt = count_attempt
+
+
+class Unavailable(FlowOutcome):
+    """The destination takes nothing now; once that is plain it is parked, and no more of its work is claimed (`breaker.py`).
+
+    `certain`: whatever had been sent, so the item is not at fault: nothing of its budget is used, up to the route's GiveUpAfter. Else it
+    may be at fault, and the attempt counts unless the destination turns out to be away. `retry_after` (seconds): the destination asked
+    everybody to wait, and is parked for that time.
+    """
+
+    def __init__(self, reason: str, *, certain: bool = True, retry_after: float | None = None) -> None:
+        super().__init__(reason)
+        self.certain = certain
+        self.retry_after = retry_after
 
 
 class LeaseLost(FlowOutcome):

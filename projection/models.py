@@ -243,6 +243,31 @@ class RateBucket(models.Model):
         return f"limit {self.name}"
 
 
+class Destination(models.Model):
+    """What flows call, once it has been in trouble: its breaker (`breaker.py`)."""
+
+    id = models.BigAutoField(primary_key=True, db_column="Id")
+    name_key = columns.key("NameKey", max_length=64, unique=True)
+    name = columns.name("Name", 255)
+    state = columns.code("State", 16)
+    """`closed`, `failing`, `asked` (Retry-After), `open` or `half_open`."""
+    failures = models.IntegerField(db_column="Failures")
+    """In a row."""
+    openings = models.IntegerField(db_column="Openings")
+    """In a row: the next pause doubles with each."""
+    last_work_id = columns.key("LastWorkId")
+    parked_at = models.DateTimeField(db_column="ParkedAt", null=True)
+    parked_until = models.DateTimeField(db_column="ParkedUntil", null=True)
+    last_error = columns.text("LastError")
+
+    class Meta:
+        db_table = "_System_ConnectorDestination"
+        indexes = [models.Index(fields=["state", "parked_until"], name="ix_destination_state")]
+
+    def __str__(self) -> str:
+        return f"destination {self.name}"
+
+
 class ProjectionProtocol(models.Model):
     """The one checkpoint row: which protocol this database is activated for."""
 

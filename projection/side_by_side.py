@@ -11,7 +11,7 @@ import heapq
 import itertools
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
 from typing import Final
@@ -23,6 +23,7 @@ from projection.destinations import destination_of
 from projection.execute import Attempt, failure, hand_back
 from projection.flow_transactions import is_database_away
 from projection.logs import log_event
+from projection.outages import Outage
 from projection.retry_policy import error_text
 from projection.stuck import give_up
 from projection.units import is_conflict
@@ -78,6 +79,8 @@ class SideBySide:
         self._runners: Counter[str] = Counter()
         self._running: dict[threading.Thread, tuple[Attempt, float]] = {}
         """Runner → what it runs, and since when (monotonic seconds)."""
+        self._suspects: set[str] = set()
+        """Destinations with an outage that is not written yet: until it is known whether they are away, nothing more of them starts."""
         self._ended: list[Ending] = []
         self._oldest_ended = 0.0
         """Monotonic seconds of the first of them."""
@@ -129,6 +132,20 @@ class SideBySide:
             self._hand_back_unstarted()
             self._changed.notify_all()
 
+    def hand_back(self, destinations: Collection[str]) -> None:
+        """Give back what has not started for these destinations: they are away."""
+        with self._changed:
+            for name in destinations:
+                for attempt in self._queues.pop(name, ()):
+                    self._add(hand_back(attempt))
+            if destinations:
+                away = [one for one in self._later if destination_of(one[2].claimed.route) in destinations]
+                self._later = [one for one in self._later if one not in away]
+                heapq.heapify(self._later)
+                for _, _, attempt in away:
+                    self._add(hand_back(attempt))
+                self._changed.notify_all()
+
     @property
     def is_broken(self) -> bool:
         """Whether the process should be replaced: a flow did not return in time, or the keeper died of a fault of ours."""
@@ -155,6 +172,8 @@ class SideBySide:
         if self._pool is None:
             self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="flow")
         for destination, queue in self._queues.items():
+            if destination in self._suspects:
+                continue
             while len(queue) > self._runners[destination] < THREADS_A_DESTINATION and self._runners.total() < THREADS:
                 self._runners[destination] += 1
                 self._pool.submit(self._run_destination, destination)
@@ -175,7 +194,7 @@ class SideBySide:
     def _next(self, destination: str, runner: threading.Thread) -> Attempt | None:
         with self._changed:
             queue = self._queues.get(destination)
-            if not queue:
+            if not queue or destination in self._suspects:
                 self._runners[destination] -= 1
                 self._start_runners()  # another destination may have waited for this thread
                 self._changed.notify_all()
@@ -197,6 +216,8 @@ class SideBySide:
                     with self._changed:
                         self._writing = False
                         self._ended[:0] = unwritten
+                        self._suspects = {ending.destination for ending in self._ended if isinstance(ending.seen, Outage)}
+                        self._start_runners()
                         self._changed.notify_all()
         finally:
             connection.close()
@@ -230,7 +251,12 @@ class SideBySide:
         now = monotonic()
         if not self._ended or now < self._retry_at:
             return False
-        return not self._is_busy() or len(self._ended) >= FLUSH_ITEMS or now - self._oldest_ended >= FLUSH_SECONDS
+        return (
+            bool(self._suspects)
+            or not self._is_busy()
+            or len(self._ended) >= FLUSH_ITEMS
+            or now - self._oldest_ended >= FLUSH_SECONDS
+        )
 
     def _write_all(self, endings: list[Ending]) -> list[Ending]:
         """Write endings; those that shall be tried again. One that cannot be written is left to its lease, and said so."""
@@ -275,6 +301,8 @@ class SideBySide:
         if not self._ended:
             self._oldest_ended = monotonic()
         self._ended.append(ending)
+        if isinstance(ending.seen, Outage):
+            self._suspects.add(ending.destination)
         if self._is_due():
             self._changed.notify_all()
 

@@ -1,19 +1,20 @@
 """The swap: what a claim read becomes its own, or not, in one unit.
 
-Locks are taken in the global order: events (only before activation, the ownership fence), then rate limits, then work items, each by
-ascending id. Slots of a limit are taken for exactly the items that were swapped.
+Locks are taken in the global order: events (only before activation, the ownership fence), then destinations that may be tried again, then
+rate limits, then work items, each by ascending id. Slots of a limit are taken for exactly the items that were swapped.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final
 
 from django.db import IntegrityError
 
-from projection import legacy, rate_limits, route_terms
+from projection import breaker, legacy, rate_limits, route_terms
 from projection.candidates import Candidate
 from projection.models import WorkItem
 from projection.units import duplicate_key, is_server_conflict, run_unit
@@ -40,24 +41,40 @@ class Taken:
     starts: dict[int, float] = field(default_factory=dict)
 
 
-def swap_without_lost_lanes(preselect: Callable[[set[str]], list[Candidate]], lease: Lease) -> Taken:
-    """Take what `preselect` finds, given lost lanes. A lane that got a holder meanwhile is left out of the next pre-selection."""
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What an item must pass to be taken: a destination that may be tried with one item, and a rate limit."""
+
+    probe: str | None = None
+    limit_key: str | None = None
+
+
+NO_GATE: Final = Gate()
+
+
+def swap_without_lost_lanes(
+    preselect: Callable[[set[str]], list[Candidate]], lease: Lease, probes: Mapping[str, int] = MappingProxyType({})
+) -> Taken:
+    """Take what `preselect` finds, given lost lanes. A lane that got a holder meanwhile is left out of the next pre-selection.
+
+    Of each destination in `probes` (name → row) at most one item is taken.
+    """
     lost: set[str] = set()
     for _ in range(ROUNDS):
         found = preselect(lost)
         if not found:
             return Taken()
         try:
-            return _swap(found, lease)
+            return _swap(found, lease, probes)
         except IntegrityError as error:
             lost.add(_lost_lane(error))
-    single = [_swap_one(one, lease) for one in preselect(lost)]
+    single = [_swap_one(one, lease, probes) for one in preselect(lost)]
     return Taken([id for one in single for id in one.ids], {id: at for one in single for id, at in one.starts.items()})
 
 
-def _swap_one(candidate: Candidate, lease: Lease) -> Taken:
+def _swap_one(candidate: Candidate, lease: Lease, probes: Mapping[str, int]) -> Taken:
     try:
-        return _swap([candidate], lease)
+        return _swap([candidate], lease, probes)
     except IntegrityError as error:
         _lost_lane(error)
         return Taken()
@@ -71,50 +88,69 @@ def _lost_lane(error: IntegrityError) -> str:
     return found.group(1) if found else ""
 
 
-def _swap(found: Sequence[Candidate], lease: Lease) -> Taken:
+def _swap(found: Sequence[Candidate], lease: Lease, probes: Mapping[str, int]) -> Taken:
     """Compare-and-swap of the candidates, in a unit of its own. Raises IntegrityError when a lane got a holder: nothing was taken."""
     event_owned = [one.event_id for one in found if one.owner == "event"]
-    limits = {one.id: key for one in found if (key := _limit_of(one)) is not None}
+    gates = {one.id: gate for one in found if (gate := _gate_of(one, probes)) != NO_GATE}
 
     def unit() -> Taken:
         ours = legacy.fence(event_owned) if event_owned else set()
         mine = [one for one in found if one.owner == "work_item" or one.event_id in ours]
-        if limits:
-            return _take_limited(mine, limits, lease)
+        if gates:
+            return _take_gated(mine, gates, probes, lease)
         _claim(mine, lease)
         return Taken([one.id for one in mine])
 
-    return run_unit("claim", unit, retry_on=is_server_conflict, one_statement=not event_owned and not limits)
+    return run_unit("claim", unit, retry_on=is_server_conflict, one_statement=not event_owned and not gates)
 
 
-def _limit_of(candidate: Candidate) -> str | None:
+def _gate_of(candidate: Candidate, probes: Mapping[str, int]) -> Gate:
     terms = route_terms.find(candidate.route_id)
-    return terms.limit_key if terms else None
+    if terms is None:
+        return NO_GATE
+    destination = terms.destination if probes else None
+    return Gate(destination if destination in probes else None, terms.limit_key)
 
 
-def _take_limited(mine: Sequence[Candidate], limits: dict[int, str], lease: Lease) -> Taken:
-    """Take what its limits allow, and a slot for each item that was taken. Five statements at most."""
-    buckets = rate_limits.lock(set(limits.values()))
-    left = {key: bucket.free(len(mine)) for key, bucket in buckets.items()}
-    allowed: list[Candidate] = []
-    for one in mine:
-        key = limits.get(one.id)
-        if key is not None:
-            if left.get(key, 0) < 1:
-                continue
-            left[key] -= 1
-        allowed.append(one)
+def _take_gated(mine: Sequence[Candidate], gates: Mapping[int, Gate], probes: Mapping[str, int], lease: Lease) -> Taken:
+    """Take what the gates allow; then a slot for each item of a limit, and nothing more of a destination that is tried. Six statements."""
+    tried = {gate.probe for gate in gates.values() if gate.probe is not None}
+    locked = breaker.lock_probes({probes[name]: name for name in tried})
+    buckets = rate_limits.lock({gate.limit_key for gate in gates.values() if gate.limit_key is not None})
+    allowed = _allowed(mine, gates, locked, buckets)
     if not _claim(allowed, lease):
         return Taken()
     taken = WorkItem.objects.read_taken([one.id for one in allowed], lease.token)
+    breaker.let_through([locked[name] for id in taken if (name := gates.get(id, NO_GATE).probe) is not None])
     starts: dict[int, float] = {}
     counts: dict[rate_limits.Bucket, int] = {}
     for key, bucket in buckets.items():
-        under = [id for id in taken if limits.get(id) == key]
+        under = [id for id in taken if gates.get(id, NO_GATE).limit_key == key]
         counts[bucket] = len(under)
         starts.update(zip(under, bucket.starts(len(under)), strict=True))
     rate_limits.take(counts)
     return Taken(taken, starts)
+
+
+def _allowed(
+    mine: Sequence[Candidate],
+    gates: Mapping[int, Gate],
+    locked: Mapping[str, breaker.Probe],
+    buckets: Mapping[str, rate_limits.Bucket],
+) -> list[Candidate]:
+    """Those of the candidates that both their gates let pass, first come first served."""
+    left: dict[str | None, int] = {key: bucket.free(len(mine)) for key, bucket in buckets.items()}
+    untried = set(locked)
+    allowed: list[Candidate] = []
+    for one in mine:
+        gate = gates.get(one.id, NO_GATE)
+        if gate.probe not in (None, *untried) or (gate.limit_key is not None and left.get(gate.limit_key, 0) < 1):
+            continue
+        untried.discard(gate.probe or "")
+        if gate.limit_key is not None:
+            left[gate.limit_key] -= 1
+        allowed.append(one)
+    return allowed
 
 
 def _claim(mine: Sequence[Candidate], lease: Lease) -> int:

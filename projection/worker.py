@@ -13,6 +13,7 @@ from typing import Final
 
 from django.conf import settings
 
+from projection import breaker
 from projection.claim import ClaimedBatch, claim
 from projection.complete import Ending, complete
 from projection.execute import Attempt, hand_back, prepare, run_atomic, run_plain
@@ -22,6 +23,7 @@ from projection.logs import log_event
 from projection.rescue import rescue
 from projection.retry_policy import error_text
 from projection.side_by_side import TICK_SECONDS, SideBySide
+from projection.states import State
 from projection.wake import Listener
 
 POLL_SECONDS: Final = 1.0
@@ -124,7 +126,8 @@ class ClaimWorker:
         try:
             with self._timed("execute"):
                 for group in atomic.values():
-                    run_atomic(group, started=self._started_atomic, stop=self._stop)
+                    ended = run_atomic(group, started=self._started_atomic, stop=self._stop)
+                    self._heard([ending for one in ended for ending in one.written])
         finally:
             self._heartbeat.watch(None)
             self._heartbeat.drop(attempt.claimed.item.id for group in atomic.values() for attempt in group)
@@ -134,12 +137,23 @@ class ClaimWorker:
         ending = run_plain(attempt)
         if ending is None:
             self._heartbeat.drop([attempt.claimed.item.id])
+            self._heard([attempt.ending(State.PROCESSED)])
         return ending
 
     def _complete(self, endings: Sequence[Ending]) -> None:
         with self._timed("complete"):
-            complete(endings)
+            away = self._heard(endings)
+            complete([one.spared if one.spared and one.destination in away else one for one in endings])
+        self._pool.hand_back(away)
         self._heartbeat.drop(ending.item_id for ending in endings)
+
+    def _heard(self, endings: Sequence[Ending]) -> set[str]:
+        """The destinations that are parked, with this news. A fault of the breaker's must not keep work from its end."""
+        try:
+            return breaker.record(endings)
+        except Exception as error:  # noqa: BLE001 - as above; when the database is away, the completion says so
+            log_event("park", level="error", error=error_text(error), reason="the breaker was not told")
+            return set()
 
     def _abandon(self, ending: Ending) -> None:
         self._heartbeat.drop([ending.item_id])

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from queue import Queue
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,9 @@ class Receiver:
         return self.replies.get_nowait() if not self.replies.empty() else self.reply
 
 
+R = TypeVar("R", bound=Receiver)
+
+
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     receiver: ClassVar[Receiver]
@@ -76,12 +79,14 @@ class _Handler(BaseHTTPRequestHandler):
             except (BrokenPipeError, ConnectionResetError):
                 return  # the client has read enough
 
+    do_GET = do_POST
+
     def log_message(self, format: str, *args: object) -> None:
         """Silent: the tests look at what arrived."""
 
 
 @contextmanager
-def receiving(wrap: Callable[[Any], Any] | None = None) -> Iterator[Receiver]:
+def receiving(wrap: Callable[[Any], Any] | None = None, kind: type[R] = Receiver) -> Iterator[R]:  # type: ignore[assignment]  # the default of R
     """A running receiver on a free port of 127.0.0.1; `wrap` may put TLS around its socket."""
     handler = type("Handler", (_Handler,), {})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
@@ -89,7 +94,7 @@ def receiving(wrap: Callable[[Any], Any] | None = None) -> Iterator[Receiver]:
     server.block_on_close = False
     if wrap is not None:
         server.socket = wrap(server.socket)
-    receiver = handler.receiver = Receiver(server)
+    receiver = handler.receiver = kind(server)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:

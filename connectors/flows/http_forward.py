@@ -3,17 +3,20 @@
 At least once, with the WorkId as `webhook-id`: the receiver ignores an id that it has seen. What an answer means:
 
 - 2xx: done. 410: the receiver wants no more of it, dead-lettered at once (Standard Webhooks: 410 ends the endpoint).
-- A retryable status (408, 409, 425, 429, 5xx) with Retry-After: again after that time, within the cap of the route's retry policy.
-- Everything else, 3xx and other 4xx included: an ordinary failure, so that the retry policy applies. A 401 or 404 during a receiver's
-  deployment heals by itself; the retry budget ends it if it does not.
+- 400, 405, 406, 411, 413, 414, 415, 422, 431 and 451 are its verdict on this very request: dead-lettered at once, so that the lane goes
+  on. The same request would be judged the same; replay it once the receiver (or the route) has been mended.
+- No connection, 429 or 503: the receiver is away for everybody. Uses nothing of the budget, and the breaker may park the connection.
+- No answer in time or another 5xx: as well, but this item may be at fault: it uses its budget unless the receiver turns out to be away.
+- Retry-After: with 429 and 5xx it parks the connection for that time, at most a day; with 408, 409 and 425 this item alone waits, within
+  the cap of the route's retry policy.
+- Everything else, 3xx, 401, 403, 404 and 409 included: an ordinary failure, so that the retry policy applies. A 401 or 404 during a
+  receiver's deployment heals by itself; the retry budget ends it if it does not.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
 from typing import Final
 
 import httpx
@@ -21,9 +24,11 @@ from standardwebhooks.webhooks import EmptyWebhookSecretError, Webhook
 
 from connectors import connections, http_client
 from connectors.connections import Destination
+from projection import outages
 from projection.exact_json import NotJson, dump, parse
 from projection.facts import Input
-from projection.flows import DeadLetter, Generation, RetryLater, flow
+from projection.flows import DeadLetter, Generation, RetryLater, Unavailable, flow
+from projection.outages import ALIVE, Outage, Seen
 from projection.retry_policy import storable
 
 TIMEOUT_SECONDS: Final = 30.0
@@ -31,14 +36,31 @@ MARGIN: Final = timedelta(seconds=1)
 """The request ends this long before the flow's time-out, so that the attempt fails with its own reason."""
 MOST_BYTES_READ: Final = 64 * 1024
 EXCERPT_CHARACTERS: Final = 300
-LONGEST_DELAY_SECONDS: Final = 86_400.0
-"""Of a Retry-After where the route's policy has no cap: a receiver cannot park a generation for years."""
-RETRYABLE: Final = frozenset({408, 409, 425, 429})
-_SECONDS: Final = re.compile(r"\d{1,9}(\.\d{1,9})?", re.ASCII)
+FINAL: Final = frozenset({400, 405, 406, 410, 411, 413, 414, 415, 422, 431, 451})
+"""A verdict on this very request: the same again would be judged the same."""
+WAITING: Final = frozenset({408, 409, 425})
+"""With a Retry-After: this item waits, nobody else."""
 
 
 class ForwardFailed(Exception):
     """The receiver did not take the generation; the retry policy decides what follows."""
+
+
+class ReceiverRefused(ForwardFailed):
+    """The receiver answered that it does not take the generation now; the retry policy decides what follows."""
+
+
+class ReceiverAway(ForwardFailed, Unavailable):
+    """The receiver takes nothing now, or not this; `certain` says which is known. Its connection may be parked."""
+
+
+class ReceiverJudged(DeadLetter):
+    """The receiver does not take this generation, now or later."""
+
+
+@outages.reader
+def _seen(error: BaseException) -> Seen | None:
+    return ALIVE if isinstance(error, ReceiverRefused | ReceiverJudged) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +103,9 @@ def post(generation: Generation, destination: Destination) -> Answer:
         ):
             return Answer(response.status_code, response.headers.get("retry-after"), _read_start(response))
     except httpx.HTTPError as error:
-        raise ForwardFailed(f"no answer from {url.host}: {type(error).__name__}: {error}") from None
+        text = f"no answer from {url.host}: {type(error).__name__}: {error}"
+        outage = outages.outage_of(error)
+        raise (ReceiverAway(text, certain=outage.certain) if isinstance(outage, Outage) else ForwardFailed(text)) from None
 
 
 def _read_start(response: httpx.Response) -> bytes:
@@ -150,32 +174,25 @@ def _iso(moment: datetime) -> str:
 
 
 def judge(answer: Answer, cap: float | None, now: datetime) -> None:
-    """Return for 2xx, else raise what becomes of the generation; `cap` (seconds) bounds a Retry-After."""
+    """Return for 2xx, else raise what becomes of the generation; `cap` (seconds) bounds the wait of this item alone."""
     if 200 <= answer.status < 300:
         return
     said = f"the receiver answered {answer.status}{_excerpt(answer.excerpt)}"
-    if answer.status == 410:
-        raise DeadLetter(f"{said}: it wants no more of this")
-    delay = retry_after_seconds(answer.retry_after, now)
-    if delay is not None and (answer.status in RETRYABLE or answer.status >= 500):
-        raise RetryLater(min(delay, LONGEST_DELAY_SECONDS if cap is None else cap), f"{said} and asked to wait {delay:g} s")
+    if answer.status in FINAL:
+        raise ReceiverJudged(f"{said}: it wants no more of this" if answer.status == 410 else said)
+    delay = http_client.retry_after_seconds(answer.retry_after, now)
+    outage = http_client.outage_of_status(answer.status, answer.retry_after, said, now)
+    if outage is not None:
+        asked = "" if delay is None else f" and asked to wait {delay:g} s"
+        raise ReceiverAway(f"{said}{asked}", certain=outage.certain, retry_after=outage.retry_after)
+    if delay is not None and answer.status in WAITING:
+        longest = http_client.LONGEST_DELAY_SECONDS if cap is None else cap
+        raise RetryLater(min(delay, longest), f"{said} and asked to wait {delay:g} s")
     if 300 <= answer.status < 400:
-        raise ForwardFailed(f"{said}: redirects are not followed, set the connection's URL to the new address")
-    raise ForwardFailed(said)
+        raise ReceiverRefused(f"{said}: redirects are not followed, set the connection's URL to the new address")
+    raise ReceiverRefused(said)
 
 
 def _excerpt(body: bytes) -> str:
     text = body[: 4 * EXCERPT_CHARACTERS].decode("utf-8", "replace")[:EXCERPT_CHARACTERS].strip()
     return f" ({storable(' '.join(text.split()))})" if text else ""
-
-
-def retry_after_seconds(header: str | None, now: datetime) -> float | None:
-    """Seconds of a Retry-After: a number (decimals allowed) or an HTTP date; a date in the past is 0, anything else None."""
-    text = (header or "").strip()
-    if _SECONDS.fullmatch(text):
-        return float(text)
-    try:
-        at = parsedate_to_datetime(text)
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return max(0.0, ((at if at.tzinfo else at.replace(tzinfo=UTC)) - now).total_seconds())

@@ -1,16 +1,21 @@
 -- Statements about what is closed: work that may not be claimed now, whatever is due, and its way out of the way of other work.
 
 -- name: read_closed
--- What keeps whole routes from being claimed now: (kind, name or id or key, until when; NULL: nobody knows). Small tables, of limits the
--- exhausted ones by ix_limit_slot. 0 rows: everything is open.
-SELECT 'namespace', n.Name, CAST(NULL AS DATETIME(6)) FROM `_System_ConnectorNamespace` n WHERE n.PausedAt IS NOT NULL
+-- What keeps whole routes from being claimed now: (kind, name or id or key, until when; NULL: nobody knows, number). Small tables; of limits
+-- the exhausted ones by ix_limit_slot, of destinations those in trouble by ix_destination_state (`parked`; `probe`: its pause is over, the
+-- number is its id; else `failing`). 0 rows: everything is open.
+SELECT 'namespace', n.Name, CAST(NULL AS DATETIME(6)), 0 FROM `_System_ConnectorNamespace` n WHERE n.PausedAt IS NOT NULL
 UNION ALL
-SELECT 'pack', CAST(p.Id AS CHAR), NULL FROM `_System_ConnectorPack` p WHERE p.PausedAt IS NOT NULL
+SELECT 'pack', CAST(p.Id AS CHAR), NULL, 0 FROM `_System_ConnectorPack` p WHERE p.PausedAt IS NOT NULL
 UNION ALL
-SELECT 'route', CAST(r.Id AS CHAR), NULL FROM `_System_ConnectorRoute` r WHERE r.PausedAt IS NOT NULL
+SELECT 'route', CAST(r.Id AS CHAR), NULL, 0 FROM `_System_ConnectorRoute` r WHERE r.PausedAt IS NOT NULL
 UNION ALL
-SELECT 'limit', l.LimitKey, l.NextSlotAt FROM `_System_ConnectorRateLimit` l FORCE INDEX (ix_limit_slot)
+SELECT 'limit', l.LimitKey, l.NextSlotAt, 0 FROM `_System_ConnectorRateLimit` l FORCE INDEX (ix_limit_slot)
 WHERE l.NextSlotAt > UTC_TIMESTAMP(6) + INTERVAL %(opens)s MICROSECOND
+UNION ALL
+SELECT CASE WHEN d.ParkedUntil > UTC_TIMESTAMP(6) THEN 'parked' WHEN d.Failures >= %(failures)s THEN 'probe' ELSE 'failing' END,
+  d.Name, d.ParkedUntil, d.Id
+FROM `_System_ConnectorDestination` d FORCE INDEX (ix_destination_state) WHERE d.State IN %(troubled)s
 
 -- name: read_route_terms
 -- What the claim must know of routes that this process has not met before. By primary key. A missing row: the route is unknown.

@@ -11,15 +11,18 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
 
+import httpx
 import pytest
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
 from connectors import http_client
 from connectors.connections import Destination
-from connectors.flows.http_forward import MOST_BYTES_READ, Answer, ForwardFailed, envelope, forward, judge, retry_after_seconds
+from connectors.flows.http_forward import MOST_BYTES_READ, Answer, ForwardFailed, ReceiverAway, envelope, forward, judge
+from connectors.http_client import retry_after_seconds
 from projection.exact_json import parse
 from projection.facts import RetryPolicy
 from projection.flows import DeadLetter, Generation, RetryLater
+from projection.outages import ALIVE, Outage, outage_of
 from projection.testing import make_generation, make_input, make_route
 from tests.receiver import Receiver, Reply, receiving
 
@@ -188,12 +191,12 @@ def test_an_answer_that_is_compressed_into_a_bomb_is_not_unpacked(receiver: Rece
 
 
 def test_the_error_shows_an_escaped_excerpt_and_no_secret(receiver: Receiver) -> None:
-    receiver.reply = Reply(400, body=b"\x1b[2J\xff line\n" + b"y" * 1000)
+    receiver.reply = Reply(404, body=b"\x1b[2J\xff line\n" + b"y" * 1000)
     with pytest.raises(ForwardFailed) as failed:
         forward(generation(), Destination("crm", receiver.url("/hook?token=sesame"), (SECRET,)))
     text = str(failed.value)
     assert text.isprintable()
-    assert "answered 400" in text
+    assert "answered 404" in text
     assert "y" * 301 not in text
     assert "sesame" not in text
     assert SECRET not in text
@@ -237,28 +240,57 @@ def test_410_is_dead_at_once() -> None:
     assert isinstance(judged(410, "60"), DeadLetter)
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422, 429, 500, 502, 503, 504, 301, 302, 308])
-def test_everything_else_is_left_to_the_retry_policy(status: int) -> None:
-    assert isinstance(judged(status), ForwardFailed)
+@pytest.mark.parametrize("status", [400, 405, 406, 411, 413, 414, 415, 422, 431, 451])
+def test_a_verdict_on_this_very_request_is_dead_at_once(status: int) -> None:
+    outcome = judged(status, "7")
+    assert isinstance(outcome, DeadLetter)
+    assert outage_of(outcome) is ALIVE
 
 
-@pytest.mark.parametrize("status", [408, 409, 425, 429, 500, 502, 503, 504])
-def test_retry_after_is_honoured_where_a_retry_makes_sense(status: int) -> None:
+@pytest.mark.parametrize("status", [401, 403, 404, 407, 408, 409, 421, 423, 424, 425, 426, 428, 301, 302, 308])
+def test_what_may_heal_is_left_to_the_retry_policy(status: int) -> None:
+    outcome = judged(status)
+    assert isinstance(outcome, ForwardFailed)
+    assert outage_of(outcome) is ALIVE
+
+
+@pytest.mark.parametrize(
+    ("status", "certain"), [(429, True), (503, True), (500, False), (501, False), (502, False), (504, False), (599, False)]
+)
+def test_an_outage_says_whether_the_item_may_be_at_fault(status: int, certain: bool) -> None:
+    outcome = judged(status)
+    assert isinstance(outcome, ForwardFailed)
+    assert outage_of(outcome) == Outage(f"ReceiverAway: the receiver answered {status}", certain, None)
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
+def test_retry_after_of_an_outage_is_for_everybody(status: int) -> None:
+    found = outage_of(judged(status, "7") or AssertionError())
+    assert isinstance(found, Outage)
+    assert found.retry_after == 7.0
+    assert "asked to wait 7 s" in found.reason
+
+
+@pytest.mark.parametrize("status", [408, 409, 425])
+def test_retry_after_of_a_refusal_is_for_this_item(status: int) -> None:
     outcome = judged(status, "7")
     assert isinstance(outcome, RetryLater)
     assert (outcome.delay, outcome.count_attempt) == (7.0, True)
 
 
-@pytest.mark.parametrize("status", [400, 404, 301])
+@pytest.mark.parametrize("status", [404, 301])
 def test_retry_after_means_nothing_elsewhere(status: int) -> None:
     assert isinstance(judged(status, "7"), ForwardFailed)
 
 
-def test_retry_after_stays_within_the_cap() -> None:
+def test_no_retry_after_is_longer_than_a_day_or_than_the_cap() -> None:
     for cap, delay in ((60.0, 60.0), (None, 86_400.0)):
-        outcome = judged(503, "999999999", cap)
+        outcome = judged(409, "999999999", cap)
         assert isinstance(outcome, RetryLater)
         assert outcome.delay == delay
+    parked = outage_of(judged(503, "999999999") or AssertionError())
+    assert isinstance(parked, Outage)
+    assert parked.retry_after == 86_400.0
 
 
 @pytest.mark.parametrize(
@@ -286,7 +318,39 @@ def test_the_forms_of_retry_after(header: str | None, seconds: float | None) -> 
 
 
 def test_the_cap_is_that_of_the_generations_own_route(receiver: Receiver) -> None:
-    receiver.reply = Reply(429, {"retry-after": "500"})
+    receiver.reply = Reply(409, {"retry-after": "500"})
     with pytest.raises(RetryLater) as later:
         forward(make_generation(route=make_route(retry=RetryPolicy(cap=30.0))), destination(receiver))
     assert later.value.delay == 30.0
+
+
+def test_no_connection_is_an_outage_for_certain_and_no_answer_may_be_the_items_fault(receiver: Receiver) -> None:
+    with pytest.raises(ReceiverAway) as refused:
+        forward(generation(), Destination("crm", "http://127.0.0.1:1/", (SECRET,)))
+    assert refused.value.certain
+    receiver.reply = Reply(stream=lambda _: time.sleep(3))
+    with pytest.raises(ReceiverAway) as silent:
+        forward(generation(timeout=1.2), destination(receiver))
+    assert not silent.value.certain
+
+
+def test_our_own_refusal_to_connect_is_no_outage(receiver: Receiver, settings: Any) -> None:
+    settings.HEADRACE_FORWARD_ALLOWED_NETWORKS = []
+    http_client.close_clients()
+    with pytest.raises(ForwardFailed) as refused:
+        forward(generation(), destination(receiver))
+    assert not isinstance(refused.value, ReceiverAway)
+
+
+def test_outages_are_read_in_any_flow_that_uses_the_client(receiver: Receiver) -> None:
+    for reply, expected in ((Reply(404), ALIVE), (Reply(429, {"retry-after": "3"}), 3.0)):
+        receiver.reply = reply
+        with pytest.raises(httpx.HTTPStatusError) as failed:
+            http_client.client("api").get(receiver.url()).raise_for_status()
+        seen = outage_of(failed.value)
+        assert (seen.retry_after if isinstance(seen, Outage) else seen) == expected
+    with pytest.raises(httpx.ConnectError) as refused:
+        http_client.client("api").get("http://127.0.0.1:1/")
+    found = outage_of(refused.value)
+    assert isinstance(found, Outage)
+    assert found.certain
