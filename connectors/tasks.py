@@ -12,9 +12,10 @@ SCHEDULES: dict[str, tuple[str, int]] = {
     **{f"headrace-route-{number}": ("connectors.tasks.route", number) for number in range(1, ROUTERS + 1)},
     **{f"headrace-claim-{number}": ("projection.tasks.claim", number) for number in range(1, CLAIM_WORKERS + 1)},
     "headrace-upkeep-1": ("connectors.tasks.upkeep", 1),
+    "headrace-watch-1": ("ops_ui.watch.task", 1),
 }
 """Resident loops of a host: one router (a namespace admits one batch at a time anyway) and two claim workers. The upkeep is asked for
-each minute, and does something once an hour."""
+each minute, and does something once an hour. The watch (of the room above, by its name alone) looks where no web server does."""
 
 
 def route(number: int) -> int:

@@ -11,12 +11,13 @@ class OpsUiConfig(AppConfig):
 
     def ready(self) -> None:
         # Here: the checks read models, which exist only once every app is loaded.
-        from ops_ui import checks, measures, server_checks, tls
+        from ops_ui import checks, measures, server_checks, signature_failures, tls
 
         checks.register_all()
         server_checks.register_all()
         tls.register()
         measures.start()
+        signature_failures.start()
 
 
 class ConsoleAdminConfig(admin_apps.AdminConfig):

@@ -19,6 +19,8 @@ from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
+from ops_ui import alert_targets
+
 PREFIX: Final = "HEADRACE_"
 CHECKOUT: Final = Path(__file__).resolve().parent.parent
 """Relative paths in settings start here, wherever a command is called from."""
@@ -161,6 +163,12 @@ SETTINGS: Final[dict[str, Setting]] = {
     "RETENTION_DAYS": Setting(_integer(1, 36_500), 30),
     "DEAD_RETENTION_DAYS": Setting(_integer(1, 36_500), 90),
     "AGE_LIMIT_SECONDS": Setting(_integer(1, 31 * 86_400), 900),
+    "ALERT_URL": Setting(alert_targets.webhook_url, ""),
+    "ALERT_SECRET": Setting(alert_targets.webhook_secret, ""),
+    "ALERT_MAIL": Setting(alert_targets.addresses, []),
+    "MAIL_URL": Setting(alert_targets.mail_server),
+    "ALERT_DEAD_LETTERS": Setting(_integer(1, 100_000), 10),
+    "ALERT_SIGNATURE_FAILURES": Setting(_integer(1, 1_000_000), 20),
     "SPOOL_BYTES": Setting(_integer(0, 1024**4), 256 * 1024**2),
     "BIND": Setting(_bind, DEFAULT_BIND),
     "STATE_DIR": Setting(_directory),

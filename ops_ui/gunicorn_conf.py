@@ -34,11 +34,13 @@ loglevel = "warning"
 
 
 def post_worker_init(worker: Any) -> None:
-    """Let each worker look after the spool: the one that comes first drains it."""
+    """Let each worker look after the spool and the alerts: the one that comes first drains, and tells."""
     del worker
-    from connectors.spool_keeper import start  # here: Django's apps are loaded by now
+    from connectors import spool_keeper  # here: Django's apps are loaded by now
+    from ops_ui import watch
 
-    start()
+    spool_keeper.start()
+    watch.start()
 
 
 def child_exit(server: Any, worker: Any) -> None:

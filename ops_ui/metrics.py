@@ -21,7 +21,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from connectors import ingress_path
-from ops_ui import counter_files, counts, health, progress, spool_status
+from ops_ui import alerts, counter_files, counts, health, progress, spool_status
 from projection import clock
 
 PREFIX: Final = "headrace_"
@@ -95,6 +95,8 @@ def _families() -> Iterator[GaugeMetricFamily]:
     for due in progress.due_ages():
         ages.add_metric([due.room, due.queue_class], due.seconds(now))
     yield ages
+    raised = {one.name: float(one.is_raised) for one in alerts.stored()}
+    yield _by_label("headrace_alert_raised", "1 while an alert is raised", "alert", raised)
     dead = counts.undiscarded_dead(counts.METRICS_CAP)
     yield _single("headrace_dead_letters", "Dead work items that nobody discarded", dead.value)
     yield _single("headrace_lanes_held", "Lanes that an operator holds", counts.lanes_held(counts.METRICS_CAP).value)
@@ -122,7 +124,7 @@ def _single(name: str, text: str, value: float) -> GaugeMetricFamily:
 @never_cache
 @require_safe
 def metrics(_request: HttpRequest) -> HttpResponse:
-    """The exposition text; holds no secret and no name from outside. 16 to 24 bounded queries."""
+    """The exposition text; holds no secret and no name from outside. 17 to 25 bounded queries."""
     text = generate_latest(_process_registry()) + generate_latest(_database_registry())
     return HttpResponse(text, content_type=CONTENT_TYPE_LATEST)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ops_ui import environment
+from ops_ui.alert_targets import MailServer
 from ops_ui.database_url import bounded, database
 
 BASE_DIR = environment.CHECKOUT
@@ -18,6 +19,12 @@ for _needed in ("DATABASE_URL", "SECRET_KEY", "ENCRYPTION_KEYS"):
     if not _env[_needed]:
         raise environment.BadSetting(
             f"HEADRACE_{_needed} is not set; start with script/server or script/manage (which make one) or set it in the environment."
+        )
+
+for _target, _means in (("ALERT_URL", "ALERT_SECRET"), ("ALERT_MAIL", "MAIL_URL")):
+    if _env[_target] and not _env[_means]:
+        raise environment.BadSetting(
+            f"HEADRACE_{_target} is set, and HEADRACE_{_means} is not; alerts would reach nobody: set both."
         )
 
 SECRET_KEY: str = _env["SECRET_KEY"]
@@ -40,6 +47,11 @@ HEADRACE_CONFIG_LOCKED: bool = _env["CONFIG_LOCKED"]
 HEADRACE_RETENTION_DAYS: int = _env["RETENTION_DAYS"]
 HEADRACE_DEAD_RETENTION_DAYS: int = _env["DEAD_RETENTION_DAYS"]
 HEADRACE_AGE_LIMIT_SECONDS: int = _env["AGE_LIMIT_SECONDS"]
+HEADRACE_ALERT_URL: str = _env["ALERT_URL"]
+HEADRACE_ALERT_SECRET: str = _env["ALERT_SECRET"]
+HEADRACE_ALERT_MAIL: list[str] = _env["ALERT_MAIL"]
+HEADRACE_ALERT_DEAD_LETTERS: int = _env["ALERT_DEAD_LETTERS"]
+HEADRACE_ALERT_SIGNATURE_FAILURES: int = _env["ALERT_SIGNATURE_FAILURES"]
 HEADRACE_SPOOL_BYTES: int = _env["SPOOL_BYTES"]
 HEADRACE_SPOOL_DIR: Path = STATE_DIR / "spool"
 HEADRACE_WEB_PROCESSES: int = environment.WEB_PROCESSES
@@ -95,6 +107,13 @@ TEMPLATES = [
     }
 ]
 FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
+
+_mail: MailServer | None = _env["MAIL_URL"]
+if _mail is not None:
+    EMAIL_HOST, EMAIL_PORT, EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _mail.host, _mail.port, _mail.user, _mail.password
+    EMAIL_USE_TLS, EMAIL_USE_SSL = _mail.security == "starttls", _mail.security == "tls"
+    DEFAULT_FROM_EMAIL = _mail.sender
+EMAIL_TIMEOUT = 10
 
 LANGUAGE_CODE = "en-us"
 TIME_ZONE = "UTC"

@@ -1,0 +1,53 @@
+"""The watch: looks twice a minute whether an alert begins or is over, and tells. Of all processes of all hosts one has the turn.
+
+A thread of each web process, so that a cluster that has ended is noticed; and a task of the cluster once a minute, so that one goes
+on without web servers. It never runs in a loop that does work. Without a database there is no watch: ask `/readyz` from outside.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Final
+
+from django.db import connection
+
+from ops_ui import alert_messages, alerts, signature_failures
+from projection.flow_transactions import ENDINGS
+from projection.logs import log_event
+from projection.retry_policy import error_text
+
+_made: Final = threading.Event()
+
+
+def look() -> bool:
+    """Whether it was this process's turn. Two statements when it was not. Raises the database's error."""
+    if not _made.is_set():
+        alerts.make()
+        _made.set()
+    signature_failures.tell()
+    if not alerts.take_turn():
+        return False
+    alerts.look()
+    alert_messages.send_due()
+    return True
+
+
+def task(_number: int) -> bool:
+    """Entry point of django-q2."""
+    return look()
+
+
+def start() -> None:
+    """Start the thread of this process; once, after the fork."""
+    threading.Thread(target=_watch, name="watch", daemon=True).start()
+
+
+def _watch() -> None:
+    pause = threading.Event()
+    while not pause.wait(alerts.PERIOD_SECONDS):
+        try:
+            look()
+        except ENDINGS as error:  # the watch outlives any single fault; it says so and looks again
+            log_event("alert", level="warning", state="not_looked", error=error_text(error))
+        finally:
+            connection.close()
