@@ -26,16 +26,19 @@ class Candidate:
     route_id: int
 
 
-def candidates(ready: Sequence[tuple[State, str]], limit: int, closed: Closed, lost: Collection[str]) -> list[Candidate]:
+def candidates(
+    ready: Sequence[tuple[State, str]], limit: int, closed: Closed, lost: Collection[str], copied: list[int]
+) -> list[Candidate]:
     """At most `limit` items of the classes in `ready` that may be claimed, none of a `lost` lane.
 
-    One statement or two for each class. What an old binary has ended gets its result first, and routes that this process meets for the
-    first time are learned; both make room for others.
+    One statement or two for each class. What an old binary has ended gets its result first (their number goes to `copied`), and routes
+    that this process meets for the first time are learned; both make room for others.
     """
     while True:
         found = _preselect(ready, limit, closed, set(lost))
         ended = [one.event_id for one in found if one.owner == "ended"]
-        if ended and legacy.copy_results(ended):
+        if ended and (count := legacy.copy_results(ended)):
+            copied.append(count)
             continue
         found = [one for one in found if one.owner != "ended"]
         if not route_terms.learn(one.route_id for one in found):

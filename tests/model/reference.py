@@ -259,12 +259,15 @@ class Reference:
 
     def run_by_old_binary(self) -> list[Work]:
         """Items whose turn it is, that nobody claimed, and whose event an old binary has run (4, Rolling upgrade)."""
-        return [one for one in self.works if one.event in self.legacy_results and not one.claimed and self._is_claimable(one)]
+        return [one for one in self.works if self._has_result(one) and self._is_claimable(one)]
+
+    def _has_result(self, work: Work) -> bool:
+        return work.event in self.legacy_results and not work.claimed
 
     def _is_claimable(self, work: Work) -> bool:
         if work.state not in (WAITING, RETRY) or work.run_after > self.now or self._is_paused(work):
             return False
-        if work.key and not self.activated:
+        if work.key and not self.activated and not self._has_result(work):
             return False
         if not work.claimed and self.is_leased_by_old_binary(work.event):
             return False

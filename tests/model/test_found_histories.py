@@ -8,6 +8,7 @@ from tests.model.beginning import Beginning
 from tests.model.history import play
 from tests.model.steps import (
     Advance,
+    BeforeActivation,
     Claim,
     Deliver,
     End,
@@ -29,6 +30,9 @@ FOUND: dict[str, list[Step]] = {
     ],
     "a claim of one took nothing while an old binary ran the item that is due first": [
         OldBinaryWrites(kind=3), Repair(), OldBinaryLeases(), Advance(), Deliver((One(kind=3),), at=1), Claim(),
+    ],
+    "a claim that copied a result left what waited behind it, in another queue class": [
+        BeforeActivation(), Deliver((One(), One(kind=3))), OldBinaryLeases(), OldBinaryEnds(),
     ],
     "what an old binary finished ran a second time": [
         OldBinaryWrites(kind=3), Repair(), OldBinaryLeases(), OldBinaryEnds(), Claim(),
