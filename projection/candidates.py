@@ -31,15 +31,15 @@ def candidates(
 ) -> list[Candidate]:
     """At most `limit` items of the classes in `ready` that may be claimed, none of a `lost` lane.
 
-    One statement or two for each class. What an old binary has ended gets its result first (their number goes to `copied`), and routes
-    that this process meets for the first time are learned; both make room for others.
+    One statement or two for each class. None while there are results of an old binary: those are copied first (their number goes to
+    `copied`), and the claim begins anew. Routes that this process meets for the first time are learned, which makes room for others.
     """
     while True:
         found = _preselect(ready, limit, closed, set(lost))
         ended = [one.event_id for one in found if one.owner == "ended"]
         if ended and (count := legacy.copy_results(ended)):
             copied.append(count)
-            continue
+            return []
         found = [one for one in found if one.owner != "ended"]
         if not route_terms.learn(one.route_id for one in found):
             return found

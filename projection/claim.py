@@ -62,6 +62,13 @@ def claim(limit: int, *, owner: str, lease_seconds: int, busy: Collection[str] =
     Four or five statements, for work of a limited route three more; one when nothing is due, two while all that is due is closed.
     """
     lease = Lease(owner, str(uuid.uuid4()), lease_seconds)
+    while (batch := _claim(limit, lease, busy)) is None:
+        pass
+    return batch
+
+
+def _claim(limit: int, lease: Lease, busy: Collection[str]) -> ClaimedBatch | None:
+    """None: results of an old binary were copied, and what waited behind them may be of a class that had nothing due before."""
     due = _due_classes()
     ready = [(state, name) for state, name, run_after, now in due if run_after <= now]
     moments = [run_after for _, _, run_after, now in due if run_after > now]
@@ -74,8 +81,8 @@ def claim(limit: int, *, owner: str, lease_seconds: int, busy: Collection[str] =
     taken = swap_without_lost_lanes(lambda lost: candidates(clear, limit, closed, lost, copied), lease, closed.probes)
     if taken.ids:
         return _read_back(taken, lease)
-    if copied:  # results of an old binary: what waited behind them may be of a class that had nothing due before
-        return claim(limit, owner=owner, lease_seconds=lease_seconds, busy=busy)
+    if copied:
+        return None
     now = due[0][3]
     moments += [now] if len(clear) < len(opened) else closed.opens_at()
     return ClaimedBatch(lease.token, (), _seconds_until(moments, now))
