@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from projection.audit import INVARIANTS, AuditReport, Invariant, audit
+from projection.audit import EVENTS, INVARIANTS, AuditReport, Invariant, audit
 from projection.statements import catalogue
 
 RECEIPTS: Final = "`_System_ConnectorReceipt`"
@@ -13,6 +13,8 @@ _texts: Final = catalogue(Path(__file__).parent / "sql")
 
 INGRESS_INVARIANTS: Final = (
     Invariant("receipt_body", _texts["audit_receipt_body"], "the body is not the one received: its hash is not {0}", RECEIPTS),
+    Invariant("receipt_tombstone", _texts["audit_receipt_tombstone"], "{0}", RECEIPTS),
+    Invariant("event_erasure", _texts["audit_event_erasure"], "no audit entry {0} says who erased it", EVENTS),
     Invariant("receipt_routed", _texts["audit_receipt_routed"], "{0}", RECEIPTS),
     Invariant(
         "next_ordinal",

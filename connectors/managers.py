@@ -21,13 +21,13 @@ _SQL: Final = Path(__file__).parent / "sql"
 class ReceiptManager(models.Manager[Any]):
     """Sends on the default connection, or on the one of `db_manager(alias)`."""
 
-    def insert_receipt(self, draft: ReceiptDraft) -> int | None:
-        """Insert one receipt, received now by the database's clock unless the draft says when; its id.
+    def insert_receipt(self, draft: ReceiptDraft, erasure_id: int | None = None) -> int | None:
+        """Insert one receipt, received now by the database's clock unless the draft says when; its id. `erasure_id`: as a tombstone.
 
         None: the unique key knows this delivery id (and, for a conflict, this body). One statement, committed with it outside a
         transaction.
         """
-        values = asdict(draft) | {"received_at": clock.to_db(draft.received_at)}
+        values = asdict(draft) | {"received_at": clock.to_db(draft.received_at), "erasure_id": erasure_id}
         try:
             with self._cursor() as cursor:
                 cursor.execute(catalogue(_SQL)["insert_receipt"], values)
@@ -37,14 +37,26 @@ class ReceiptManager(models.Manager[Any]):
                 return None
             raise
 
-    def read_first_receipt(self, endpoint_id: int, idempotency_hash: str) -> tuple[int, str] | None:
-        """(id, body hash) of the receipt that stands for a delivery id; None = none does (any more). One query."""
+    def read_first_receipt(self, endpoint_id: int, idempotency_hash: str) -> tuple[int, str, int | None] | None:
+        """(id, body hash, erasure) of the receipt that stands for a delivery id; None = none does (any more). One query."""
         with self._cursor() as cursor:
             cursor.execute(
                 catalogue(_SQL)["read_first_receipt"], {"endpoint_id": endpoint_id, "idempotency_hash": idempotency_hash}
             )
             row = cursor.fetchone()
-        return (int(row[0]), str(row[1])) if row else None
+        return (int(row[0]), str(row[1]), row[2]) if row else None
+
+    def forget_conflict(self, draft: ReceiptDraft, erasure_id: int) -> int:
+        """Make a tombstone of the conflict receipt of this draft; number of rows. One statement."""
+        values = {
+            "erasure_id": erasure_id,
+            "endpoint_id": draft.endpoint_id,
+            "idempotency_hash": draft.idempotency_hash,
+            "conflict_hash": draft.conflict_hash,
+        }
+        with self._cursor() as cursor:
+            cursor.execute(catalogue(_SQL)["forget_conflict"], values)
+            return int(cursor.rowcount)
 
     @property
     def _cursor(self) -> Callable[[], CursorWrapper]:

@@ -141,16 +141,23 @@ def store_draft(draft: ReceiptDraft, using: str) -> Outcome:
             return Outcome("accepted", 202, receipt_id)
         first = receipts.read_first_receipt(draft.endpoint_id, str(draft.idempotency_hash))
         if first is not None:
-            return _repeated(draft, *first, using)
+            return _repeated(draft, first, using)
     raise Error("a delivery id is known and unknown in turn; is another process deleting receipts?")
 
 
-def _repeated(draft: ReceiptDraft, first_id: int, first_sha256: str, using: str) -> Outcome:
+def _repeated(draft: ReceiptDraft, first: tuple[int, str, int | None], using: str) -> Outcome:
+    first_id, first_sha256, erasure_id = first
     if first_sha256 == draft.body_sha256:
         return Outcome("duplicate", 200, first_id)
     # Kept once per body; the first stands, and every further copy is answered the same.
+    receipts = Receipt.objects.db_manager(using)
     other = replace(draft, conflict_hash=draft.body_sha256, state=ReceiptState.CONFLICT.value)
-    Receipt.objects.db_manager(using).insert_receipt(other)
+    if erasure_id is not None:  # what was erased does not come back under another body
+        receipts.insert_receipt(replace(other, body=b"", headers="{}", url=""), erasure_id)
+    elif receipts.insert_receipt(other) is not None:
+        now = receipts.read_first_receipt(draft.endpoint_id, str(draft.idempotency_hash))
+        if now is not None and now[2] is not None:  # erased since we looked: the erasure may have looked before we inserted
+            receipts.forget_conflict(other, now[2])
     message = "This delivery id was received before with another body; the first one stands."
     return Outcome("conflict", 409, first_id, message)
 

@@ -17,6 +17,7 @@ from django.db import DatabaseError, InterfaceError
 
 from connectors import route_book
 from connectors.conflicts import real_conflicts
+from connectors.erased_bodies import erase_receipts
 from connectors.reading import ItemVerdict, Reading, read_receipt, receipt_of, verdicts_text
 from connectors.route_book import RouteBook
 from projection.admit import Admitted, StaleIncarnation, admit, lock_admission
@@ -195,6 +196,8 @@ def _admit(book: RouteBook, readings: Sequence[Reading]) -> RouteReport:
     admitted = admit(lock, [event for reading in ours for event in reading.events])
     conflicts = real_conflicts(admitted.conflicts, book)
     _mark(ours, admitted, conflicts)
+    for receipt_id, erasure_id in admitted.erased.items():
+        erase_receipts([receipt_id], erasure_id)
     return RouteReport(
         receipts=len(ours),
         events=sum(admitted.events.values()),

@@ -37,6 +37,8 @@ class TracedReceipt:
     conflicts: int | None
     rejected: int | None
     verdicts: list[Any]
+    erased: bool
+    """A tombstone: body and headers are gone."""
 
     @classmethod
     def of(cls, row: Receipt) -> Self:
@@ -60,6 +62,7 @@ class TracedReceipt:
             conflicts=row.conflict_count,
             rejected=row.rejected_count,
             verdicts=json.loads(row.verdicts) if row.verdicts else [],
+            erased=row.erasure_id is not None,
         )
 
 
@@ -86,6 +89,8 @@ class TracedEvent:
     provider_time: datetime | None
     created: datetime
     payload_sha256: str
+    erased: bool
+    """A tombstone: payload and readable names are gone."""
 
     @classmethod
     def of(cls, row: Event) -> Self:
@@ -109,6 +114,7 @@ class TracedEvent:
             provider_time=row.provider_timestamp,
             created=row.created_date,
             payload_sha256=row.payload_sha256,
+            erased=row.erasure_id is not None,
         )
 
 

@@ -10,7 +10,7 @@ from typing import Final
 from django.db.models import QuerySet
 
 from connectors.masking import HIDDEN, BadMask, mask
-from connectors.models import Receipt, Route
+from connectors.models import AuditEntry, Receipt, Route
 from projection.facts import RouteFacts
 from projection.models import Event
 
@@ -42,6 +42,11 @@ def masked(text: str, masks: Iterable[str], *, anywhere: bool = False) -> str:
         return mask(text, masks, anywhere=anywhere)
     except BadMask:
         return HIDDEN
+
+
+def erasure_of(row: Receipt | Event) -> AuditEntry | None:
+    """The audit entry of the erasure that made a tombstone of the row: when, by whom and why; None: it is whole. One query at most."""
+    return None if row.erasure_id is None else AuditEntry.objects.filter(id=row.erasure_id).first() or AuditEntry(id=row.erasure_id)
 
 
 def body_text(body: bytes) -> tuple[str, bool]:

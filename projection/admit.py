@@ -58,6 +58,8 @@ class Admitted:
     events: Mapping[int, int]
     duplicates: Mapping[int, int]
     conflicts: Sequence[Known]
+    erased: Mapping[int, int]
+    """Receipt id → erasure: receipts that bring again what was erased, so that their bodies must not stay."""
     repaired: int
     stages: Mapping[str, float]
     """Seconds of prepare, settle, facts, projections and lanes."""
@@ -100,7 +102,8 @@ def admit(lock: AdmissionLock, events: Sequence[InboundEvent]) -> Admitted:
     return Admitted(
         events=Counter(event.receipt_id for event in fresh),
         duplicates=Counter(item.inbound.receipt_id for item in known),
-        conflicts=[item for item in known if item.is_conflict],
+        conflicts=[item for item in known if item.is_conflict and item.erasure_id is None],
+        erased={item.inbound.receipt_id: item.erasure_id for item in known if item.erasure_id is not None},
         repaired=len(repairs),
         stages=stages.seconds,
     )

@@ -67,6 +67,7 @@ def _of_work_items(name: str, sentence: str) -> Invariant:
 
 INVARIANTS: Final = (
     _of_events("payload_hash", "the payload is not the one that was admitted: its hash is not {0}"),
+    _of_events("tombstone", "erasure {0} left its payload or its readable names"),
     _of_events("route_snapshot", "{0}"),
     _of_events("delivery_key", "another event has the same DeliveryKey {0}"),
     _of_events("ordinal_unique", "another event has the same ordinal {0} in namespace {1}"),

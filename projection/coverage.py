@@ -31,6 +31,11 @@ class Known:
     first: InboundEvent | None = None
     """The earlier item of the same batch that stands; None when a stored event does."""
 
+    @property
+    def erasure_id(self) -> int | None:
+        """The erasure of the event that stands: what comes again must not bring it back."""
+        return self.event.erasure_id if self.event else None
+
 
 def find_known(events: Sequence[InboundEvent]) -> tuple[list[InboundEvent], list[Known]]:
     """(fresh events in order, known ones): by delivery key, against the table and inside the batch, where the first stands."""

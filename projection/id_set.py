@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 CHUNK: Final = 1024
@@ -23,6 +24,12 @@ class IdSet:
 
     def __contains__(self, one: int) -> bool:
         return bool(self._chunks.get(one // CHUNK, 0) & 1 << one % CHUNK)
+
+    def __iter__(self) -> Iterator[int]:
+        """Ascending."""
+        for chunk in sorted(self._chunks):
+            mask = self._chunks[chunk]
+            yield from (chunk * CHUNK + bit for bit in range(CHUNK) if mask >> bit & 1)
 
     def __len__(self) -> int:
         return sum(mask.bit_count() for mask in self._chunks.values())

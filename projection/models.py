@@ -58,6 +58,8 @@ class Event(models.Model):
     last_error = columns.text("LastError", null=True)
     terminal_at = models.DateTimeField(db_column="TerminalAt", null=True)
     created_date = models.DateTimeField(db_column="CreatedDate")
+    erasure_id = models.BigIntegerField(db_column="ErasureId", null=True)
+    """The audit entry of its erasure; NULL: never erased. A tombstone keeps ids, keys, order and hashes."""
 
     objects = EventManager()
 

@@ -15,6 +15,7 @@ from functools import partial
 from projection import activation, lanes
 from projection.admission_rows import Fact, event_row, key_of
 from projection.admit import AdmissionLock, UnknownNamespace, lock_admission
+from projection.erasure import erased_refusal, erased_work
 from projection.facts import InboundEvent
 from projection.identity import delivery_key, generation_work_id, per_event_work_id
 from projection.logs import log_event
@@ -49,8 +50,8 @@ def replay(work_id: str, *, actor: str, reason: str, target: Target | None = Non
     """Run one dead item again, under its own route version or under `target`'s.
 
     Refused: `not_found`, `not_dead`, `already_replayed` (naming the replay), `discarded`, `active_generation` (naming the WorkId that
-    has the source), `no_class_proof`, `class_change`, `kind_change`. A dead item whose newest replay died or was cancelled is replayed
-    from that one.
+    has the source), `erased`, `no_class_proof`, `class_change`, `kind_change`. A dead item whose newest replay died or was cancelled is
+    replayed from that one.
     """
     (result,) = replay_many([work_id], actor=actor, reason=reason, targets={work_id: target} if target else {})
     assert not isinstance(result, Deferred), "one item cannot wait for itself"  # noqa: S101 - narrows the type; no input reaches it
@@ -180,10 +181,11 @@ def _origins(
     facts = {fact.place.event_id: fact for fact in stored_facts([row.event_id for row in chosen.values()], lock.now)}
     found: dict[str, Fact] = {}
     refused: dict[str, Result] = {}
+    erased = erased_work([row.id for row in chosen.values()])
     for work_id, row in chosen.items():
         fact, target = facts.get(row.event_id), targets.get(work_id)
         origin = Origin(fact.route, bool(fact.projection_key), fact.inbound.source_lane) if fact else None
-        refusal = class_refusal(work_id, row, origin, target)
+        refusal = erased_refusal(work_id) if row.id in erased else class_refusal(work_id, row, origin, target)
         if refusal:
             refused[work_id] = refusal
         elif fact:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
+from projection.erasure import erased_refusal, erased_work
 from projection.facts import RouteFacts
 from projection.replay_chains import LONGEST, EndlessChain, read_chains, read_rows, read_scope_ids
 from projection.replay_decision import (
@@ -46,8 +47,13 @@ class ReplayPreview:
         own = {work_id: [rows[i] for i in chains[work_id].ids if i in rows] if work_id in chains else [] for work_id in work_ids}
         results, chosen = open_to_replay(own, active_by_scope(rows[item] for item in scope_ids if item in rows))
         origins = _origins([row.event_id for row in chosen.values()])
+        erased = erased_work([row.id for row in chosen.values()])
         for work_id, row in list(chosen.items()):
-            refusal = class_refusal(work_id, row, origins.get(row.event_id), (targets or {}).get(work_id))
+            refusal = (
+                erased_refusal(work_id)
+                if row.id in erased
+                else class_refusal(work_id, row, origins.get(row.event_id), (targets or {}).get(work_id))
+            )
             if refusal:
                 results[work_id] = refusal
                 del chosen[work_id]

@@ -95,6 +95,7 @@ class KnownEvent:
     delivery_sequence: int
     next_attempt_at: datetime | None
     route_id: int | None
+    erasure_id: int | None = None
 
     @classmethod
     def of(cls, row: tuple[Any, ...]) -> Self:
@@ -161,5 +162,5 @@ def prefixed(alias: str, columns: str) -> str:
 FACT_COLUMNS: Final = (
     "Id, Namespace, PackId, PackIncarnation, ReceiptId, RouteSnapshot, ProviderKind, SourceType, SourceId, SourceLane, "
     "TargetMutationLane, DeliveryId, DeliveryKey, DeliverySequence, EnqueueOrdinal, ProviderTimestamp, Payload, PayloadSha256, "
-    "ProjectionKey, ReplayOfEventId, NextAttemptAt, CreatedDate"
+    "ProjectionKey, ReplayOfEventId, NextAttemptAt, CreatedDate, ErasureId"
 )

@@ -4,8 +4,27 @@
 -- Rehashes every body of the page inside the server.
 SELECT COUNT(*) OVER (), r.Id, r.BodySha256
 FROM `_System_ConnectorReceipt` r
-WHERE r.Id > %(after)s AND r.Id <= %(last)s AND CAST(SHA2(r.Body, 256) AS BINARY) <> CAST(r.BodySha256 AS BINARY)
+WHERE r.Id > %(after)s AND r.Id <= %(last)s AND r.ErasureId IS NULL
+  AND CAST(SHA2(r.Body, 256) AS BINARY) <> CAST(r.BodySha256 AS BINARY)
 ORDER BY r.Id LIMIT %(limit)s
+
+-- name: audit_receipt_tombstone
+-- What was erased is gone, and the audit trail says who erased it.
+SELECT COUNT(*) OVER (), r.Id,
+  CASE WHEN LENGTH(r.Body) > 0 OR r.Headers <> '{}' OR r.Url <> '' THEN CONCAT('erasure ', r.ErasureId, ' left its body or headers')
+       ELSE CONCAT('no audit entry ', r.ErasureId, ' says who erased it') END
+FROM `_System_ConnectorReceipt` r
+WHERE r.Id > %(after)s AND r.Id <= %(last)s AND r.ErasureId IS NOT NULL
+  AND (LENGTH(r.Body) > 0 OR r.Headers <> '{}' OR r.Url <> ''
+    OR NOT EXISTS (SELECT 1 FROM `_System_ConnectorAudit` a WHERE a.Id = r.ErasureId AND a.Action IN ('source.erase', 'receipt.erase')))
+ORDER BY r.Id LIMIT %(limit)s
+
+-- name: audit_event_erasure
+SELECT COUNT(*) OVER (), e.Id, e.ErasureId
+FROM `_System_ConnectorEvent` e
+WHERE e.Id > %(after)s AND e.Id <= %(last)s AND e.ErasureId IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM `_System_ConnectorAudit` a WHERE a.Id = e.ErasureId AND a.Action IN ('source.erase', 'receipt.erase'))
+ORDER BY e.Id LIMIT %(limit)s
 
 -- name: audit_receipt_routed
 SELECT COUNT(*) OVER (), r.Id,

@@ -24,17 +24,22 @@ ORDER BY e.Id LIMIT %(most)s
 -- ReceivedAt: now, or (a delivery that was spooled) when it arrived.
 INSERT INTO `_System_ConnectorReceipt`
   (Namespace, PackId, PackIncarnation, EndpointId, IdempotencyKey, IdempotencyHash, ConflictHash, Body, BodySha256, Headers, Method, Url,
-   ReceivedAt, State, Attempts)
+   ReceivedAt, State, Attempts, ErasureId)
 VALUES
   (%(namespace)s, %(pack_id)s, %(pack_incarnation)s, %(endpoint_id)s, %(idempotency_key)s, %(idempotency_hash)s, %(conflict_hash)s,
    %(body)s, %(body_sha256)s, %(headers)s, %(method)s, %(url)s, COALESCE(%(received_at)s, UTC_TIMESTAMP(6)),
-   %(state)s, 0)
+   %(state)s, 0, %(erasure_id)s)
 
 -- name: read_first_receipt
--- Id and body hash of the receipt that stands for a delivery id. No lock. 0 rows: it was pruned a moment ago; insert again.
+-- Id, body hash and erasure of the receipt that stands for a delivery id. No lock. 0 rows: it was pruned a moment ago; insert again.
 -- Index: ux_receipt_delivery.
-SELECT Id, BodySha256 FROM `_System_ConnectorReceipt`
+SELECT Id, BodySha256, ErasureId FROM `_System_ConnectorReceipt`
 WHERE EndpointId = %(endpoint_id)s AND IdempotencyHash = %(idempotency_hash)s AND ConflictHash = ''
+
+-- name: forget_conflict
+-- The other body under a delivery id whose first one was erased meanwhile. 0 rows: the erasure has found it too.
+UPDATE `_System_ConnectorReceipt` SET Body = '', Headers = '{}', Url = '', ErasureId = %(erasure_id)s
+WHERE EndpointId = %(endpoint_id)s AND IdempotencyHash = %(idempotency_hash)s AND ConflictHash = %(conflict_hash)s AND ErasureId IS NULL
 
 -- name: keep_unverified_delivery
 -- Stores a delivery whose signature did not match, apart. 0 rows: the endpoint holds its fill already. No lock beyond its own row;

@@ -9,7 +9,7 @@ from connectors.models import Pack, Receipt, Route
 from ops_ui import labels, rooms
 from ops_ui.filters import EventFilter
 from ops_ui.pages import Listing, page, show, show_list
-from ops_ui.payloads import event_masks, masked, shown
+from ops_ui.payloads import erasure_of, event_masks, masked, shown
 from ops_ui.range_reads import work_of
 from ops_ui.tables import EventTable
 from ops_ui.views.receipts import attachment
@@ -40,6 +40,7 @@ def detail(request: HttpRequest, event_id: int) -> HttpResponseBase:
         "receipt": Receipt.objects.only("id", "received_at", "state").filter(id=event.receipt_id).first(),
         "work": work_of(event),
         "payload": shown(event.payload, event_masks(event)),
+        "erasure": erasure_of(event),
         "copies": list(Event.objects.only("id").filter(receipt_id=event.receipt_id, routed_from_event_id=event.id)[:50]),
     }
     return show(request, "console/event.html", f"Event {event.id}", **context)
@@ -48,5 +49,5 @@ def detail(request: HttpRequest, event_id: int) -> HttpResponseBase:
 @page(rooms.EVENTS)
 def payload(_request: HttpRequest, event_id: int) -> HttpResponseBase:
     """The exact payload as a file; where its route masks fields, the masked text."""
-    event = get_object_or_404(Event, id=event_id)
+    event = get_object_or_404(Event, id=event_id, erasure_id=None)
     return attachment(masked(event.payload, event_masks(event)).encode(), f"event-{event.id}.json")

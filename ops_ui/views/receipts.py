@@ -13,7 +13,7 @@ from connectors.models import Endpoint, Pack, Receipt, UnverifiedDelivery
 from ops_ui import labels, rooms
 from ops_ui.filters import ReceiptFilter
 from ops_ui.pages import Listing, page, show, show_list
-from ops_ui.payloads import body_text, masked, pack_masks, shown, shown_body
+from ops_ui.payloads import body_text, erasure_of, masked, pack_masks, shown, shown_body
 from ops_ui.tables import ReceiptTable, UnverifiedTable
 from projection.models import Event, WorkItem
 
@@ -47,6 +47,7 @@ def detail(request: HttpRequest, receipt_id: int) -> HttpResponseBase:
         "endpoint": Endpoint.objects.filter(id=receipt.endpoint_id).first(),
         "headers": _headers(receipt.headers),
         "body": shown_body(receipt, pack_masks(receipt.namespace, pack.name) if pack else ()),
+        "erasure": erasure_of(receipt),
         "items": _items(events[:ITEMS_SHOWN]),
         "items_cut": len(events) > ITEMS_SHOWN,
         "verdicts": _verdicts(receipt.verdicts),
@@ -84,7 +85,7 @@ def _verdicts(text: str | None) -> list[dict[str, Any]]:
 @page(rooms.RECEIPTS)
 def body(_request: HttpRequest, receipt_id: int) -> HttpResponseBase:
     """The exact bytes as a file; where a route masks fields, the masked text."""
-    receipt = get_object_or_404(Receipt, id=receipt_id)
+    receipt = get_object_or_404(Receipt, id=receipt_id, erasure_id=None)
     pack = Pack.objects.filter(id=receipt.pack_id).first()
     masks = pack_masks(receipt.namespace, pack.name) if pack else ()
     raw = bytes(receipt.body)

@@ -14,7 +14,8 @@ UPDATE `_System_ConnectorNamespace` SET NextEnqueueOrdinal = %(next)s WHERE Name
 
 -- name: read_known_deliveries
 -- Events that hold one of the keys; no lock (the namespace lock keeps writers out). Index: unique DeliveryKey.
-SELECT Id, DeliveryKey, PayloadSha256, ProjectionKey, EnqueueOrdinal, CreatedDate, DeliverySequence, NextAttemptAt, RouteId
+SELECT Id, DeliveryKey, PayloadSha256, ProjectionKey, EnqueueOrdinal, CreatedDate, DeliverySequence, NextAttemptAt, RouteId,
+       ErasureId
 FROM `_System_ConnectorEvent` WHERE DeliveryKey IN %(keys)s
 
 -- name: insert_events

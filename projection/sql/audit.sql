@@ -12,10 +12,19 @@ SELECT COUNT(*), MAX(Id) FROM (
   SELECT Id FROM {table} WHERE Id > %(after)s AND Id <= %(end)s ORDER BY Id LIMIT %(page_rows)s) page
 
 -- name: audit_payload_hash
--- Rehashes every payload of the page inside the server; compared as bytes, whatever the collations.
+-- Rehashes every payload of the page inside the server; compared as bytes, whatever the collations. A tombstone has none.
 SELECT COUNT(*) OVER (), e.Id, e.PayloadSha256
 FROM `_System_ConnectorEvent` e
-WHERE e.Id > %(after)s AND e.Id <= %(last)s AND CAST(SHA2(e.Payload, 256) AS BINARY) <> CAST(e.PayloadSha256 AS BINARY)
+WHERE e.Id > %(after)s AND e.Id <= %(last)s AND e.ErasureId IS NULL
+  AND CAST(SHA2(e.Payload, 256) AS BINARY) <> CAST(e.PayloadSha256 AS BINARY)
+ORDER BY e.Id LIMIT %(limit)s
+
+-- name: audit_tombstone
+SELECT COUNT(*) OVER (), e.Id, e.ErasureId
+FROM `_System_ConnectorEvent` e
+WHERE e.Id > %(after)s AND e.Id <= %(last)s AND e.ErasureId IS NOT NULL
+  AND (e.Payload <> '' OR e.SourceId <> CONCAT('erased:', e.SourceKey)
+    OR e.SourceLane NOT IN ('', e.SourceId) OR e.TargetMutationLane NOT IN ('', e.SourceId))
 ORDER BY e.Id LIMIT %(limit)s
 
 -- name: audit_route_snapshot

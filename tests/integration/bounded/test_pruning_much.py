@@ -21,7 +21,7 @@ from tests.bulk_rows import copy_rows, hashed
 from tests.conftest import empty_tables
 from tests.deliveries import Ingress, change, changes, open_ingress
 from tests.flows_of_tests import recording
-from tests.gates import COMMIT, Gate, at_each_statement, stopped_at
+from tests.gates import COMMIT, Dead, Gate, at_each_statement, dying_at_commit, stopped_at
 from tests.rivals import Rival
 from tests.rows import PAGES, event_row, failure_row, work_row
 from tests.scale import size
@@ -37,10 +37,6 @@ ROWS_A_UNIT = 4 * EVENTS_A_UNIT
 """Rows deleted in one transaction: events, items and failures."""
 TABLES = ("_System_ConnectorEvent", "_System_ConnectorWorkItem", "_System_ConnectorWorkFailure", "_System_ConnectorReceipt")
 OLD = timedelta(days=120)
-
-
-class Dead(BaseException):
-    """The process is gone."""
 
 
 def receipt_of(event: Event, **columns: Any) -> Receipt:
@@ -184,18 +180,6 @@ def test_two_purges_at_once_share_the_work() -> None:
     assert retain() == Retained()
 
 
-def kill_at(number: int) -> Any:
-    """Die at the n-th commit from now."""
-    left = [number]
-
-    def meet(sql: str) -> None:
-        left[0] -= sql == COMMIT
-        if left[0] == 0:
-            raise Dead
-
-    return at_each_statement(meet)
-
-
 @pytest.mark.usefixtures("sound_database")
 def test_a_run_that_dies_at_any_commit_is_gone_on_with(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("projection.prune.KEYS_A_UNIT", 2)
@@ -216,7 +200,7 @@ def test_a_run_that_dies_at_any_commit_is_gone_on_with(monkeypatch: pytest.Monke
     while True:
         before = retain(dry_run=True)
         try:
-            with kill_at(2):
+            with dying_at_commit(2):
                 last = retain()
             break
         except Dead:

@@ -1,0 +1,68 @@
+"""Erasure: `erase --source TYPE:ID --reason …`, `erase --receipt ID --reason …`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+
+from connectors import erase
+from connectors.audit_log import cli_actor
+from connectors.configuration_command import add_namespace
+from connectors.erase import Erased
+from connectors.erased_sources import find_source
+from projection.cli import DONE, FINDINGS, HeadraceCommand
+from projection.refusals import Refused
+
+
+class Command(HeadraceCommand):
+    help = (
+        "Erases a person's data: bodies, payloads, errors and live record become tombstones with ids, order and hashes. Refused while "
+        "work still needs it. Not reached: this host's log files, spooled deliveries until they are drained, backups, and what flows "
+        "have written or sent elsewhere."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        what = parser.add_mutually_exclusive_group(required=True)
+        what.add_argument("--source", metavar="TYPE:ID", help="a source record, such as contact:42")
+        what.add_argument(
+            "--receipt", metavar="ID", type=int, help="one delivery and the events that came of it; live records stay"
+        )
+        add_namespace(parser)
+        parser.add_argument("--pack", help="only what this pack brought (default: all packs of the namespace)")
+        parser.add_argument("--reason", default="", help="why, for the audit trail (needed, but in a dry run)")
+        parser.add_argument("--discard", action="store_true", help="discard dead letters of the source first, instead of refusing")
+        parser.add_argument("--dry-run", action="store_true", help="count what would be erased, erase nothing")
+
+    def perform(self, **options: Any) -> int:
+        dry_run: bool = options["dry_run"]
+        if not dry_run and not options["reason"].strip():
+            raise CommandError("--reason is needed: the audit trail says why.")
+        if options["receipt"] is not None:
+            done = erase.erase_receipt(options["receipt"], actor=cli_actor(), reason=options["reason"], dry_run=dry_run)
+        else:
+            done = self._source(**options)
+        self.emit({"dry_run": dry_run, **asdict(done)}, _lines(done, "to erase" if dry_run else "erased"))
+        return FINDINGS if done.refused else DONE
+
+    def _source(self, **options: Any) -> Erased:
+        source = find_source(options["source"], options["namespace"], options["pack"])
+        if isinstance(source, Refused):
+            return Erased(refused=(source,))
+        if options["dry_run"]:
+            return erase.examine(source)
+        return erase.erase_source(source, actor=cli_actor(), reason=options["reason"], discard=options["discard"])
+
+
+def _lines(done: Erased, verb: str) -> Iterator[str]:
+    for one in done.refused:
+        yield f"refused: {one.reason}"
+    for name, count in done.counts().items():
+        if name != "lost_items":
+            yield f"{count} {name.replace('_', ' ')} {verb}"
+    if done.lost_items:
+        yield f"{done.lost_items} rejected items lost with the bodies that they were in"
+    if done.shared_events:
+        yield f"events of other sources keep the text of the same items: {', '.join(map(str, done.shared_events))}"

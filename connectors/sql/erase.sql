@@ -1,0 +1,65 @@
+-- Erasure of bodies: receipts that hold a person's items become tombstones with ids, counts and hashes.
+
+-- name: read_receipts_to_erase
+-- Those of the receipts whose bodies are still there, with their verdicts. Locked by ascending id: two erasures, and a router that
+-- erases what comes again, go one after the other. A pending or quarantined one is nobody's to erase here.
+SELECT Id, Verdicts, RejectedCount FROM `_System_ConnectorReceipt`
+WHERE Id IN %(ids)s AND ErasureId IS NULL AND State IN ('routed', 'rejected', 'conflict') ORDER BY Id FOR UPDATE
+
+-- name: erase_receipts
+-- The tombstone, each with its own verdicts (whose reasons may quote the body). Rows by primary key, locked before.
+UPDATE `_System_ConnectorReceipt` FORCE INDEX (PRIMARY)
+SET Body = '', Headers = '{}', Url = '', LastError = NULL, Verdicts = {Verdicts}, ErasureId = %s
+WHERE Id IN %s AND ErasureId IS NULL
+
+-- name: reject_quarantined
+-- A quarantined receipt that an operator erases is never routed. 0 rows: it is not quarantined (any more).
+UPDATE `_System_ConnectorReceipt` SET State = 'rejected', RoutedAt = UTC_TIMESTAMP(6), EventCount = 0
+WHERE Id = %(id)s AND State = 'quarantined'
+
+-- name: lock_conflicts_of
+-- Other bodies that came under the delivery ids of these receipts and are still there. Locks them, and so waits for one that is just
+-- being inserted: what comes later sees that the first is erased. Index: ux_receipt_delivery.
+SELECT c.Id FROM `_System_ConnectorReceipt` f JOIN `_System_ConnectorReceipt` c
+  ON c.EndpointId = f.EndpointId AND c.IdempotencyHash = f.IdempotencyHash AND c.ConflictHash <> ''
+WHERE f.Id IN %(ids)s AND f.ConflictHash = '' AND c.ErasureId IS NULL FOR UPDATE
+
+-- name: read_earliest_receipt
+-- When the first of these receipts arrived. No lock.
+SELECT MIN(ReceivedAt) FROM `_System_ConnectorReceipt` WHERE Id IN %(ids)s
+
+-- name: read_repeats
+-- A page of a namespace's routed receipts by (ReceivedAt, Id) behind a position, and whether each brought something again and is still
+-- there. No lock. Bounded in rows read: the index is forced, or a server would sort the whole table for each page.
+SELECT ReceivedAt, Id, (DuplicateCount > 0 OR ConflictCount > 0) AND ErasureId IS NULL
+FROM `_System_ConnectorReceipt` FORCE INDEX (ix_receipt_pending)
+WHERE State = 'routed' AND Namespace = %(namespace)s AND ReceivedAt >= %(after_time)s AND (ReceivedAt, Id) > (%(after_time)s, %(after_id)s)
+ORDER BY ReceivedAt, Id LIMIT %(limit)s
+
+-- name: read_waiting_receipts
+-- Receipts of a namespace that are not routed yet, at most a number. No lock. Index: ix_receipt_pending.
+SELECT Id, State FROM `_System_ConnectorReceipt`
+WHERE State IN ('pending', 'quarantined') AND Namespace = %(namespace)s ORDER BY Id LIMIT %(limit)s
+
+-- name: read_bodies
+-- Receipts whole, as `read_receipt_bodies`, to be looked through. No lock.
+SELECT Id, PackId, IdempotencyKey, Body, Headers, Method, Url FROM `_System_ConnectorReceipt` WHERE Id IN %(ids)s ORDER BY Id
+
+-- name: read_unverified_bodies
+-- What the endpoints of a namespace hold that did not verify, behind an id, a few at a time. No lock.
+SELECT u.Id, e.PackId, u.Body, u.Headers, u.Url FROM `_System_ConnectorUnverified` u
+JOIN `_System_ConnectorEndpoint` e ON e.Id = u.EndpointId
+WHERE e.Namespace = %(namespace)s AND u.Id > %(after)s ORDER BY u.Id LIMIT %(limit)s
+
+-- name: delete_unverified
+-- Deliveries that nobody proved to be genuine. Fewer rows than given: their hour was over.
+DELETE FROM `_System_ConnectorUnverified` WHERE Id IN %(ids)s
+
+-- name: read_records
+-- The live records of a source. No lock. Index: ix_record_source. (The caller compares the id again.)
+SELECT Id, SourceId FROM `_System_ConnectorRecord`
+WHERE SourceId IN %(source_ids)s AND SourceType = %(source_type)s AND Namespace = %(namespace)s AND PackName IN %(pack_names)s
+
+-- name: delete_records
+-- Live records by id. Fewer rows than given: another erasure was faster.
+DELETE FROM `_System_ConnectorRecord` WHERE Id IN %(ids)s
