@@ -17,6 +17,7 @@ from connectors import audit_log, pack, routes
 from connectors.changes import ConfigurationRefused, NotFound, lock_namespace, one_unit
 from connectors.live_packs import live_pack, required_pack
 from connectors.models import Endpoint, Pack, Receipt
+from connectors.pausing import inherited
 from connectors.states import EndpointState, PackState
 from projection import clock
 from projection.states import ReceiptState
@@ -184,7 +185,7 @@ def _insert(namespace: str, name: str, settings: str, *, like: Pack | None = Non
         incarnation=str(uuid.uuid4()),
         state=like.state if like else PackState.INSTALLED,
         discard_when_disabled=like.discard_when_disabled if like else False,
-        paused_at=like.paused_at if like else None,
+        **inherited(like),
         settings=settings,
         installed_at=clock.now(),
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from django.db import models
 
 from connectors.managers import ReceiptManager
@@ -11,21 +13,39 @@ from projection.facts import PER_EVENT, PROJECTION
 from projection.states import ReceiptState
 
 
-class Namespace(models.Model):
+class Pausable(models.Model):
+    """What may be paused: nothing of it is claimed (`pausing.py`)."""
+
+    paused_at = models.DateTimeField(db_column="PausedAt", null=True, blank=True)
+    paused_by = columns.name("PausedBy", 150, null=True, blank=True)
+    pause_reason = columns.text("PauseReason", null=True, blank=True)
+    resume_at = models.DateTimeField(db_column="ResumeAt", null=True, blank=True)
+    """When the pause ends by itself; NULL: somebody must resume."""
+
+    class Meta:
+        abstract = True
+
+    @property
+    def is_paused(self) -> bool:
+        """For people: by this host's clock. The claim asks the database's."""
+        return self.paused_at is not None and (self.resume_at is None or self.resume_at > datetime.now(UTC))
+
+
+class Namespace(Pausable):
     """A tenant: the unit of admission order. Its row is the admission lock."""
 
     name = columns.name("Name", 64, primary_key=True)
     next_enqueue_ordinal = models.BigIntegerField(db_column="NextEnqueueOrdinal", default=1)
-    paused_at = models.DateTimeField(db_column="PausedAt", null=True, blank=True)
 
     class Meta:
         db_table = "_System_ConnectorNamespace"
+        indexes = [models.Index(fields=["paused_at"], name="ix_namespace_paused")]
 
     def __str__(self) -> str:
         return str(self.name)
 
 
-class Pack(models.Model):
+class Pack(Pausable):
     """One installed incarnation of a connector. An upgrade is a new row of the same name."""
 
     id = models.BigAutoField(primary_key=True, db_column="Id")
@@ -35,7 +55,6 @@ class Pack(models.Model):
     incarnation = columns.key("Incarnation", max_length=36, unique=True)
     state = columns.code("State", 16, default=PackState.INSTALLED)
     discard_when_disabled = models.BooleanField(db_column="DiscardWhenDisabled", default=False)
-    paused_at = models.DateTimeField(db_column="PausedAt", null=True, blank=True)
     settings = columns.text("Settings", default="{}")
     """JSON object: what the pack's own configuration says (for `generic`: where to find ids)."""
     installed_at = models.DateTimeField(db_column="InstalledAt")
@@ -43,7 +62,10 @@ class Pack(models.Model):
 
     class Meta:
         db_table = "_System_ConnectorPack"
-        indexes = [models.Index(fields=["namespace", "name", "state"], name="ix_pack_name")]
+        indexes = [
+            models.Index(fields=["namespace", "name", "state"], name="ix_pack_name"),
+            models.Index(fields=["paused_at"], name="ix_pack_paused"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.name} {self.version}"
@@ -81,7 +103,7 @@ class Endpoint(models.Model):
         return f"{self.namespace}/{self.slug}"
 
 
-class Route(models.Model):
+class Route(Pausable):
     """One immutable version of a route. `Snapshot` is its canonical content (`RouteFacts.snapshot`)."""
 
     id = models.BigAutoField(primary_key=True, db_column="Id")
@@ -107,7 +129,6 @@ class Route(models.Model):
     masks = columns.text("Masks", default="[]")
     connection = columns.name("Connection", 100, default="")
     snapshot = columns.text("Snapshot", default="")
-    paused_at = models.DateTimeField(db_column="PausedAt", null=True, blank=True)
     is_current = models.BooleanField(db_column="IsCurrent", default=True)
     deleted_at = models.DateTimeField(db_column="DeletedAt", null=True, blank=True)
     created_at = models.DateTimeField(db_column="CreatedAt")
@@ -115,7 +136,10 @@ class Route(models.Model):
     class Meta:
         db_table = "_System_ConnectorRoute"
         constraints = [models.UniqueConstraint(fields=["namespace", "route_key", "version"], name="ux_route_version")]
-        indexes = [models.Index(fields=["pack_id", "is_current"], name="ix_route_pack")]
+        indexes = [
+            models.Index(fields=["pack_id", "is_current"], name="ix_route_pack"),
+            models.Index(fields=["paused_at"], name="ix_route_paused"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.route_key} v{self.version}"

@@ -14,6 +14,7 @@ from connectors import audit_log
 from connectors.changes import ConfigurationRefused, NotFound, lock_namespace, one_unit
 from connectors.live_packs import required_pack
 from connectors.models import Connection, Pack, Route
+from connectors.pausing import inherited
 from projection import clock, flows
 from projection.facts import PROJECTION, InvocationMode, RateLimit, RetryPolicy, RouteFacts, companion_of
 
@@ -177,8 +178,12 @@ def _publish_version(facts: RouteFacts, *, actor: str, reason: str) -> Published
 
 
 def insert_version(facts: RouteFacts) -> RouteFacts:
-    """The row of a new version and its snapshot, which carries the row's own id. Joins the caller's transaction. Two statements."""
-    row = Route.objects.create(**_columns(facts))
+    """The row of a new version and its snapshot, which carries the row's own id. A pause of the route goes on.
+
+    Joins the caller's transaction. Three statements.
+    """
+    before = Route.objects.filter(namespace=facts.namespace, route_key=facts.key).order_by("-version").first()
+    row = Route.objects.create(**_columns(facts), **inherited(before))
     stored = replace(facts, id=row.id)
     Route.objects.filter(id=row.id).update(snapshot=stored.snapshot())
     return stored

@@ -229,7 +229,7 @@ def route_state(route: Any) -> str:
         return "retired"
     if not route.is_current:
         return "replaced"
-    return "paused" if route.paused_at else "current"
+    return "paused" if route.is_paused else "current"
 
 
 class AuditTable(ConsoleTable):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from projection import flows
+from projection import breaker, flows, route_terms
 from projection.activation import is_activated
 from projection.cli import iso
 from projection.clock import from_db
@@ -44,24 +44,58 @@ class Neighbour:
 
 
 @dataclass(frozen=True, slots=True)
+class Pause:
+    """What is paused (`namespace default`), since when, by whom and why, and when it resumes by itself (None: never)."""
+
+    what: str
+    since: datetime
+    by: str | None = None
+    reason: str | None = None
+    resumes_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """A destination that is away, or asked to wait."""
+
+    destination: str
+    until: datetime
+    since: datetime | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Limited:
+    """A rate limit whose next free start is ahead: `rate` starts in `per` seconds."""
+
+    name: str
+    rate: int
+    per: float
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Surroundings:
     """Everything outside the item that decides whether it may run."""
 
     now: datetime
     activated: bool = True
-    paused: tuple[str, datetime] | None = None
-    """What is paused (`namespace default`) and since when."""
+    paused: Pause | None = None
     hold: tuple[str, datetime, str] | None = None
     """By whom, since when and why its lane is held."""
     neighbours: Mapping[str, Neighbour] = field(default_factory=dict)
     """By role: `active` generation of its projection, `holder` of its lane, first due item `ahead` of it."""
+    parked: Parked | None = None
+    limited: Limited | None = None
     workers: int = 1
     flow_missing: bool = False
     """Known for certain: no live worker has the item's flow."""
 
 
 def why(item: WorkItem) -> Why:
-    """Why `item` is not running now, or what it is doing, or how it ended. At most four queries, whatever the size of its lane."""
+    """Why `item` is not running now, or what it is doing, or how it ended. At most five queries, whatever the size of its lane,
+    and three more when this process meets its route for the first time.
+    """
     return explain(item, _surroundings(item))
 
 
@@ -84,8 +118,10 @@ def explain(item: WorkItem, around: Surroundings) -> Why:
     return (
         _stopped(item, around)
         or _behind(item, around)
+        or _parked(item, around)
         or _waiting(item, around.now)
         or _unattended(item, around)
+        or _limited(around)
         or Why("due", f"Due since {iso(item.run_after)}: the next claim takes it.", until=item.run_after)
     )
 
@@ -114,12 +150,38 @@ def _stopped(item: WorkItem, around: Surroundings) -> Why | None:
     if item.projection_key is not None and not around.activated:
         return Why("not_activated", "The projection protocol is not activated: run `activate_projection`.")
     if around.paused is not None:
-        what, since = around.paused
-        return Why("paused", f"The {what} is paused since {iso(since)}.")
+        return _paused(around.paused)
     if around.hold is not None:
         actor, since, reason = around.hold
         return Why("held", f"Its lane is held by {actor} since {iso(since)}: {_quote(reason)}")
     return None
+
+
+def _paused(pause: Pause) -> Why:
+    by = f" by {pause.by}" if pause.by else ""
+    because = f": {_quote(pause.reason)}" if pause.reason else ""
+    ends = f" It resumes at {iso(pause.resumes_at)}." if pause.resumes_at else ""
+    sentence = f"The {pause.what} is paused{by} since {iso(pause.since)}{because}"
+    return Why("paused", f"{sentence if sentence.endswith('.') else sentence + '.'}{ends}", until=pause.resumes_at)
+
+
+def _parked(item: WorkItem, around: Surroundings) -> Why | None:
+    """Its destination is away for longer than the item itself waits."""
+    parked = around.parked
+    if parked is None or parked.until <= item.run_after:
+        return None
+    since = f" since {iso(parked.since)}" if parked.since else ""
+    sentence = f"Its destination {parked.destination} is parked{since} until {iso(parked.until)}: {_quote(parked.reason)}"
+    return Why("parked", sentence, until=parked.until)
+
+
+def _limited(around: Surroundings) -> Why | None:
+    limit = around.limited
+    if limit is None:
+        return None
+    per = "a second" if limit.per == 1 else f"in {limit.per:g} s"
+    sentence = f"Limited by {limit.name} to {limit.rate} starts {per}"
+    return Why("limited", f"{sentence}: the next is free at {iso(limit.until)}.", until=limit.until)
 
 
 def _behind(item: WorkItem, around: Surroundings) -> Why | None:
@@ -180,25 +242,51 @@ def _quote(text: str | None) -> str:
 
 def _surroundings(item: WorkItem) -> Surroundings:
     """Reads what surrounds a nonterminal item. An ended or running one needs no more than the clock."""
-    ((now, namespace_paused, pack, pack_paused, route, route_paused, held_by, held_at, reason),) = fetch(
-        "read_why_scope", id=item.id
-    ) or [(None,) * 9]
+    ((now, held_by, held_at, reason, *pauses),) = fetch("read_why_scope", id=item.id) or [(None,) * 18]
     if now is None:
         raise WorkItem.DoesNotExist(f"work item {item.work_id} is not retained any more")
     around = Surroundings(from_db(now))
     if item.state in TERMINAL or item.state == State.PROCESSING:
         return around
-    pauses = [(f"namespace {item.namespace}", namespace_paused), (f"pack {pack}", pack_paused), (f"route {route}", route_paused)]
+    parked, limited = _gates(item)
     hashes = _live_flow_hashes(around.now)
     return replace(
         around,
         activated=is_activated(),
-        paused=next(((what, from_db(since)) for what, since in pauses if since is not None), None),
+        paused=_pause_of(item, pauses, around.now),
         hold=(held_by, from_db(held_at), reason) if held_at is not None else None,
         neighbours=_neighbours(item),
+        parked=parked,
+        limited=limited,
         workers=len(hashes),
         flow_missing=_is_missing(item, hashes),
     )
+
+
+def _pause_of(item: WorkItem, columns: Sequence[Any], now: datetime) -> Pause | None:
+    """The outermost pause that is not over. `columns`: four of the namespace, then five each (its name first) of pack and route."""
+    scopes = [(f"namespace {item.namespace}", columns[:4])]
+    scopes += [(f"{kind} {columns[at]}", columns[at + 1 : at + 5]) for kind, at in (("pack", 4), ("route", 9))]
+    for what, (since, by, reason, resumes_at) in scopes:
+        if since is not None and (resumes_at is None or from_db(resumes_at) > now):
+            return Pause(what, from_db(since), by, reason, from_db(resumes_at))
+    return None
+
+
+def _gates(item: WorkItem) -> tuple[Parked | None, Limited | None]:
+    """What keeps its destination and its limit. One query, and up to three when this process meets the route for the first time."""
+    route_terms.learn([item.route_id])
+    terms = route_terms.find(item.route_id)
+    if terms is None:
+        return None, None
+    rows = fetch("read_why_gates", destination_key=breaker.key_of(terms.destination), limit_key=terms.limit_key)
+    parked, limited = None, None
+    for kind, name, until, since, reason, rate, per in rows:
+        if kind == "destination":
+            parked = Parked(name, from_db(until), from_db(since), reason)
+        else:
+            limited = Limited(name, rate, per / 1_000_000, from_db(until))
+    return parked, limited
 
 
 def _neighbours(item: WorkItem) -> dict[str, Neighbour]:

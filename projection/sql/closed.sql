@@ -1,14 +1,17 @@
 -- Statements about what is closed: work that may not be claimed now, whatever is due, and its way out of the way of other work.
 
 -- name: read_closed
--- What keeps whole routes from being claimed now: (kind, name or id or key, until when; NULL: nobody knows, number). Small tables; of limits
--- the exhausted ones by ix_limit_slot, of destinations those in trouble by ix_destination_state (`parked`; `probe`: its pause is over, the
--- number is its id; else `failing`). 0 rows: everything is open.
-SELECT 'namespace', n.Name, CAST(NULL AS DATETIME(6)), 0 FROM `_System_ConnectorNamespace` n WHERE n.PausedAt IS NOT NULL
+-- What keeps whole routes from being claimed now: (kind, name or id or key, until when; NULL: nobody knows, number). What is paused by an index of
+-- PausedAt, limits that are exhausted by ix_limit_slot, destinations in trouble by ix_destination_state (`parked`; `probe`: its pause is
+-- over, the number is its id; else `failing`). 0 rows: everything is open.
+SELECT 'namespace', n.Name, n.ResumeAt, 0 FROM `_System_ConnectorNamespace` n FORCE INDEX (ix_namespace_paused)
+WHERE n.PausedAt IS NOT NULL AND (n.ResumeAt IS NULL OR n.ResumeAt > UTC_TIMESTAMP(6))
 UNION ALL
-SELECT 'pack', CAST(p.Id AS CHAR), NULL, 0 FROM `_System_ConnectorPack` p WHERE p.PausedAt IS NOT NULL
+SELECT 'pack', CAST(p.Id AS CHAR), p.ResumeAt, 0 FROM `_System_ConnectorPack` p FORCE INDEX (ix_pack_paused)
+WHERE p.PausedAt IS NOT NULL AND (p.ResumeAt IS NULL OR p.ResumeAt > UTC_TIMESTAMP(6))
 UNION ALL
-SELECT 'route', CAST(r.Id AS CHAR), NULL, 0 FROM `_System_ConnectorRoute` r WHERE r.PausedAt IS NOT NULL
+SELECT 'route', CAST(r.Id AS CHAR), r.ResumeAt, 0 FROM `_System_ConnectorRoute` r FORCE INDEX (ix_route_paused)
+WHERE r.PausedAt IS NOT NULL AND (r.ResumeAt IS NULL OR r.ResumeAt > UTC_TIMESTAMP(6))
 UNION ALL
 SELECT 'limit', l.LimitKey, l.NextSlotAt, 0 FROM `_System_ConnectorRateLimit` l FORCE INDEX (ix_limit_slot)
 WHERE l.NextSlotAt > UTC_TIMESTAMP(6) + INTERVAL %(opens)s MICROSECOND
@@ -33,3 +36,8 @@ ORDER BY c.RunAfter, c.Id LIMIT %(limit)s
 -- given: claimed, ended or moved meanwhile.
 UPDATE `_System_ConnectorWorkItem` FORCE INDEX (PRIMARY) SET QueueClass = CONCAT(%(prefix)s, RouteId)
 WHERE Id IN %(ids)s AND State = %(state)s AND QueueClass = %(queue_class)s
+
+-- name: count_backlog
+-- Of the first {limit} waiting items of each state how many belong to a scope ({scope}), and since when the oldest of them waits; and how
+-- many were looked at. Each branch is one range of the forced ix_work_claim.
+SELECT SUM(found), MIN(oldest), MAX(looked_at) FROM ({branches}) states

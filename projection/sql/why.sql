@@ -3,13 +3,22 @@
 -- name: read_why_scope
 -- The database's clock, and what stops the item from outside: pauses (namespace, pack, route) and the hold of its lane. Always one row
 -- for a retained item; NULL columns: not paused, not held.
-SELECT UTC_TIMESTAMP(6), n.PausedAt, p.Name, p.PausedAt, r.RouteKey, r.PausedAt, h.HeldBy, h.HeldAt, h.Reason
+SELECT UTC_TIMESTAMP(6), h.HeldBy, h.HeldAt, h.Reason, n.PausedAt, n.PausedBy, n.PauseReason, n.ResumeAt,
+  p.Name, p.PausedAt, p.PausedBy, p.PauseReason, p.ResumeAt, r.RouteKey, r.PausedAt, r.PausedBy, r.PauseReason, r.ResumeAt
 FROM `_System_ConnectorWorkItem` w
 LEFT JOIN `_System_ConnectorNamespace` n ON n.Name = w.Namespace
 LEFT JOIN `_System_ConnectorPack` p ON p.Id = w.PackId
 LEFT JOIN `_System_ConnectorRoute` r ON r.Id = w.RouteId
 LEFT JOIN `_System_ConnectorLaneHold` h ON h.LaneKey = w.LaneKey
 WHERE w.Id = %(id)s
+
+-- name: read_why_gates
+-- The trouble of the item's destination, and its rate limit when that is used up for now; each by a unique key. No row: nothing keeps it.
+SELECT 'destination', d.Name, d.ParkedUntil, d.ParkedAt, d.LastError, 0, 0
+FROM `_System_ConnectorDestination` d WHERE d.NameKey = %(destination_key)s AND d.ParkedUntil > UTC_TIMESTAMP(6)
+UNION ALL
+SELECT 'limit', l.Name, l.NextSlotAt, NULL, NULL, l.Rate, l.PerMicroseconds
+FROM `_System_ConnectorRateLimit` l WHERE l.LimitKey = %(limit_key)s AND l.NextSlotAt > UTC_TIMESTAMP(6)
 
 -- name: read_why_neighbours
 -- The items that an item may wait for: the active generation of its projection, the holder of its lane, the first due pending item ahead

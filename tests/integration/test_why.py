@@ -10,9 +10,13 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from connectors.models import Namespace, Pack, Route
-from projection import activation, flows
+from projection import activation, breaker, flows
 from projection.clock import now
-from projection.models import LaneHold, ProjectionProtocol, Worker, WorkItem
+from projection.complete import Ending
+from projection.facts import RateLimit
+from projection.models import Destination, LaneHold, ProjectionProtocol, RateBucket, Worker, WorkItem
+from projection.outages import Outage
+from projection.states import State
 from projection.why import ALIVE_SECONDS, why, why_lane
 from tests import factories
 from tests.rows import CONTACTS, PAGES, event_row, work_row
@@ -103,6 +107,28 @@ def test_a_pause_anywhere_above(paused: str) -> None:
     assert f"The {names[paused]} is paused" in why(item).sentence
 
 
+def test_a_pause_that_is_over_is_no_reason() -> None:
+    pack = factories.install("generic")
+    item = work_row(event_row(factories.route(pack, "orders")))
+    Route.objects.update(paused_at=now() - LATER, resume_at=now())
+    assert why(item).code == "due"
+
+
+def test_a_parked_destination_and_an_exhausted_limit() -> None:
+    pack = factories.install("generic")
+    facts = factories.route(pack, "orders", limit=RateLimit("api", 10, 1.0))
+    item = work_row(event_row(facts))
+    assert why(item).code == "due"
+    RateBucket.objects.update(next_slot_at=now() + LATER)
+    found = why(item)
+    assert (found.code, found.until) == ("limited", RateBucket.objects.get().next_slot_at)
+    endings = [Ending(item, "token", State.RETRY, destination="log", seen=Outage("503", True, 60.0))]  # type: ignore[arg-type]  # a row suffices
+    assert breaker.record(endings) == {"log"}
+    found = why(item)
+    assert (found.code, found.until) == ("parked", Destination.objects.get().parked_until)
+    assert "Its destination log is parked" in found.sentence
+
+
 def test_a_projection_before_activation() -> None:
     ProjectionProtocol.objects.all().delete()
     activation.forget()
@@ -133,11 +159,12 @@ def test_an_ended_item_needs_nothing_else() -> None:
 def test_the_cost_does_not_grow_with_the_lane() -> None:
     work_row(event_row(PAGES), "processing")
     items = [work_row(event_row(PAGES), "blocked") for _ in range(30)]
+    why(items[0])  # what a process asks once
     with CaptureQueriesContext(
         connection,
     ) as queries:
         why(items[-1])
-    assert len(queries) <= 4
+    assert len(queries) <= 5
 
 
 def test_a_lane_gives_the_reason_of_its_head() -> None:

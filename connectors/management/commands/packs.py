@@ -1,4 +1,4 @@
-"""`packs list / install / upgrade / enable / disable / remove`."""
+"""`packs list / install / upgrade / enable / disable / remove / pause / resume`."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ from django.core.management.base import CommandParser
 from connectors import endpoint_changes, installations, pack, routes
 from connectors.audit_log import cli_actor
 from connectors.changes import require_unlocked
-from connectors.configuration_command import ConfigurationCommand, add_namespace, add_reason
+from connectors.configuration_command import add_namespace, add_reason
 from connectors.live_packs import live_packs
+from connectors.pause_verbs import PauseVerbs
 from connectors.states import PackState
 from projection.cli import DONE, iso, table
 
 
-class Command(ConfigurationCommand):
+class Command(PauseVerbs):
     help = "Install, upgrade, disable, enable and remove packs."
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = self.verbs(parser)
+        self.add_pause_verbs(verbs, "pack")
         add_namespace(self.add_verb(verbs, "list", self.list, "installed packs, and those of this process that could be"))
         for verb, perform, description in (
             ("install", self.install, "install a pack: a new incarnation"),
@@ -46,6 +48,7 @@ class Command(ConfigurationCommand):
                 "incarnation": row.incarnation,
                 "installed_at": iso(row.installed_at),
                 "paused_at": iso(row.paused_at),
+                "resume_at": iso(row.resume_at),
                 "endpoints": [slug for name, slug in slugs if name == row.name],
                 "routes": [key for pack_id, key in keys if pack_id == row.id],
             }

@@ -1,4 +1,4 @@
-"""`routes list / publish / retire`."""
+"""`routes list / publish / retire / pause / resume`."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from connectors.audit_log import cli_actor
 from connectors.changes import require_unlocked
 from connectors.configuration import RouteSection
 from connectors.configuration_apply import draft_of
-from connectors.configuration_command import ConfigurationCommand, add_namespace, add_reason
+from connectors.configuration_command import add_namespace, add_reason
 from connectors.configuration_errors import BadConfiguration, option_sentences
 from connectors.configuration_values import name
 from connectors.models import Route
+from connectors.pause_verbs import PauseVerbs
 from projection.cli import DONE, iso, table
 from projection.facts import RouteFacts
 
@@ -38,11 +39,12 @@ INLINE: Final = {
 }
 
 
-class Command(ConfigurationCommand):
+class Command(PauseVerbs):
     help = "Publish routes as immutable versions, list and retire them."
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = self.verbs(parser)
+        self.add_pause_verbs(verbs, "route")
         listing = self.add_verb(verbs, "list", self.list, "current routes")
         listing.add_argument("--all", action="store_true", help="earlier versions and retired routes too")
         add_namespace(listing)
@@ -129,6 +131,7 @@ def _row(row: Route) -> dict[str, Any]:
         "work_type": facts.work_type,
         "pack_id": row.pack_id,
         "paused_at": iso(row.paused_at),
+        "resume_at": iso(row.resume_at),
         "created_at": iso(row.created_at),
         "retired_at": iso(row.deleted_at),
     }
