@@ -6,6 +6,7 @@ The verb is a unit of its own, which nothing may surround; so the entry is writt
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from connectors import audit_log
 from connectors.lane_names import NamedLane
@@ -55,11 +56,12 @@ def retry_now(work_id: str, *, actor: str, reason: str) -> Refused | None:
     return None
 
 
-def hold(lane: NamedLane, *, actor: str, reason: str) -> bool:
-    """Claim nothing of the lane until it is released. False: it is held already."""
-    held = lane_room.hold(lane.namespace, lane.lane_key, lane.lane, actor=actor, reason=reason)
+def hold(lane: NamedLane, *, actor: str, reason: str, release_at: datetime | None = None) -> bool:
+    """Claim nothing of the lane until it is released, or until `release_at` (aware). False: it is held already."""
+    held = lane_room.hold(lane.namespace, lane.lane_key, lane.lane, actor=actor, reason=reason, release_at=release_at)
     if held:
-        audit_log.record(actor, "lane.hold", lane.lane, reason, detail={"lane_key": lane.lane_key})
+        ends = release_at.isoformat() if release_at else None
+        audit_log.record(actor, "lane.hold", lane.lane, reason, detail={"lane_key": lane.lane_key, "release_at": ends})
     return held
 
 

@@ -40,7 +40,7 @@ class PauseVerbs(ConfigurationCommand):
             name,
             actor=cli_actor(),
             reason=reason or "paused from the command line",
-            resume_at=_moment(until),
+            resume_at=moment(until),
         )
         if isinstance(done, Refused):
             return self._refuse("paused", done)
@@ -60,7 +60,7 @@ class PauseVerbs(ConfigurationCommand):
         return FINDINGS
 
 
-def _moment(text: str | None) -> datetime | None:
+def moment(text: str | None) -> datetime | None:
     """A duration from now by the database's clock, or an ISO time with its zone. Raises CommandError."""
     if text is None:
         return None

@@ -13,6 +13,7 @@ from typing import Final
 
 from django.db import IntegrityError
 
+from projection.clock import to_db
 from projection.logs import log_event
 from projection.models import WorkItem
 from projection.rows import LaneRow, WorkRow
@@ -76,11 +77,16 @@ def _is_behind(row: WorkRow, blocking: Mapping[str, tuple[int, int]]) -> bool:
     return ahead is not None and ahead < (row.lane_position, row.id)
 
 
-def hold(namespace: str, lane_key: str, lane: str, *, actor: str, reason: str) -> bool:
-    """Keep a lane from being claimed until it is released; False when it is held already. A transaction of its own."""
+def hold(namespace: str, lane_key: str, lane: str, *, actor: str, reason: str, release_at: datetime | None = None) -> bool:
+    """Keep a lane from being claimed until it is released, or until `release_at` (aware), by the database's clock.
+
+    False when it is held already. A transaction of its own.
+    """
+    ends = to_db(release_at)
 
     def insert() -> None:
-        execute("insert_hold", namespace=namespace, lane_key=lane_key, lane=lane, reason=reason, actor=actor)
+        execute("delete_hold_that_is_over", lane_key=lane_key)
+        execute("insert_hold", namespace=namespace, lane_key=lane_key, lane=lane, reason=reason, actor=actor, release_at=ends)
 
     try:
         run_unit("hold", insert)

@@ -7,6 +7,7 @@ or is set-based is a named statement in `sql/`, called by a manager method of th
 from __future__ import annotations
 
 from django.db import models
+from django.db.models.functions import Now
 
 from projection import columns
 from projection.job_models import Job, JobItem  # noqa: F401 - Django finds them through this module
@@ -184,8 +185,15 @@ class WorkFailure(models.Model):
         return f"{self.work_id} attempt {self.attempt}: {self.outcome}"
 
 
+class LaneHolds(models.Manager["LaneHold"]):
+    """The holds that are not over."""
+
+    def get_queryset(self) -> models.QuerySet[LaneHold]:
+        return super().get_queryset().filter(models.Q(release_at=None) | models.Q(release_at__gt=Now()))
+
+
 class LaneHold(models.Model):
-    """An operator's hold of one lane: nothing of it is claimed until it is released."""
+    """An operator's hold of one lane: nothing of it is claimed until it is released, or its time is over."""
 
     id = models.BigAutoField(primary_key=True, db_column="Id")
     namespace = columns.name("Namespace", 64)
@@ -194,6 +202,10 @@ class LaneHold(models.Model):
     reason = columns.text("Reason")
     held_by = columns.name("HeldBy", 150)
     held_at = models.DateTimeField(db_column="HeldAt")
+    release_at = models.DateTimeField(db_column="ReleaseAt", null=True)
+    """When the hold ends by itself; NULL: somebody must release the lane."""
+
+    objects = LaneHolds()
 
     class Meta:
         db_table = "_System_ConnectorLaneHold"

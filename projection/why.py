@@ -83,6 +83,7 @@ class Surroundings:
     paused: Pause | None = None
     hold: tuple[str, datetime, str] | None = None
     """By whom, since when and why its lane is held."""
+    hold_ends: datetime | None = None
     neighbours: Mapping[str, Neighbour] = field(default_factory=dict)
     """By role: `active` generation of its projection, `holder` of its lane, first due item `ahead` of it."""
     parked: Parked | None = None
@@ -153,7 +154,8 @@ def _stopped(item: WorkItem, around: Surroundings) -> Why | None:
         return _paused(around.paused)
     if around.hold is not None:
         actor, since, reason = around.hold
-        return Why("held", f"Its lane is held by {actor} since {iso(since)}: {_quote(reason)}")
+        ends = f" It is released at {iso(around.hold_ends)}." if around.hold_ends else ""
+        return Why("held", f"Its lane is held by {actor} since {iso(since)}: {_quote(reason)}{ends}", until=around.hold_ends)
     return None
 
 
@@ -242,7 +244,7 @@ def _quote(text: str | None) -> str:
 
 def _surroundings(item: WorkItem) -> Surroundings:
     """Reads what surrounds a nonterminal item. An ended or running one needs no more than the clock."""
-    ((now, held_by, held_at, reason, *pauses),) = fetch("read_why_scope", id=item.id) or [(None,) * 18]
+    ((now, held_by, held_at, reason, release_at, *pauses),) = fetch("read_why_scope", id=item.id) or [(None,) * 19]
     if now is None:
         raise WorkItem.DoesNotExist(f"work item {item.work_id} is not retained any more")
     around = Surroundings(from_db(now))
@@ -255,6 +257,7 @@ def _surroundings(item: WorkItem) -> Surroundings:
         activated=is_activated(),
         paused=_pause_of(item, pauses, around.now),
         hold=(held_by, from_db(held_at), reason) if held_at is not None else None,
+        hold_ends=from_db(release_at),
         neighbours=_neighbours(item),
         parked=parked,
         limited=limited,

@@ -284,7 +284,8 @@ SELECT COUNT(*) OVER (), b.WorkId, b.LaneKey
 FROM `_System_ConnectorWorkItem` b
 WHERE b.Id > %(after)s AND b.Id <= %(last)s AND b.State = 'blocked' AND b.RunAfter <= UTC_TIMESTAMP(6) AND b.LaneKey IS NOT NULL
   AND (b.ProjectionKey IS NULL OR b.ProjectionActiveKey IS NOT NULL)
-  AND NOT EXISTS (SELECT 1 FROM `_System_ConnectorLaneHold` x WHERE x.LaneKey = b.LaneKey)
+  AND NOT EXISTS (SELECT 1 FROM `_System_ConnectorLaneHold` x
+    WHERE x.LaneKey = b.LaneKey AND (x.ReleaseAt IS NULL OR x.ReleaseAt > UTC_TIMESTAMP(6)))
   AND NOT EXISTS (SELECT 1 FROM `_System_ConnectorWorkItem` h WHERE h.LaneHolderKey = b.LaneKey)
   AND EXISTS (
     SELECT 1 FROM `_System_ConnectorWorkItem` a

@@ -32,7 +32,8 @@ WHERE c.State = %(state)s AND c.QueueClass = %(queue_class)s AND c.RunAfter <= U
       AND e.LeaseToken IS NOT NULL AND e.LeaseExpiresAt > UTC_TIMESTAMP(6)) IS NULL)
   AND (c.LaneKey IS NULL OR (
     c.LaneKey NOT IN %(lost_lanes)s
-    AND (SELECT x.Id FROM `_System_ConnectorLaneHold` x WHERE x.LaneKey = c.LaneKey) IS NULL
+    AND (SELECT x.Id FROM `_System_ConnectorLaneHold` x
+         WHERE x.LaneKey = c.LaneKey AND (x.ReleaseAt IS NULL OR x.ReleaseAt > UTC_TIMESTAMP(6))) IS NULL
     AND COALESCE((SELECT h.Id FROM `_System_ConnectorWorkItem` h WHERE h.LaneHolderKey = c.LaneKey), c.Id) = c.Id
     AND (c.State = 'retry' OR c.Id = (
       SELECT f.Id FROM `_System_ConnectorWorkItem` f FORCE INDEX (ix_work_lane)
@@ -50,7 +51,8 @@ SET State = 'processing', LeaseOwner = %s, LeaseToken = %s, Attempts = Attempts 
     LaneHolderKey = LaneKey
 WHERE Id IN %s AND EventId = {EventId} AND (State = 'retry') = ({Retrying}) AND State IN ('pending', 'retry')
   AND RunAfter <= UTC_TIMESTAMP(6)
-  AND NOT EXISTS (SELECT 1 FROM `_System_ConnectorLaneHold` x WHERE x.LaneKey = `_System_ConnectorWorkItem`.LaneKey)
+  AND NOT EXISTS (SELECT 1 FROM `_System_ConnectorLaneHold` x
+    WHERE x.LaneKey = `_System_ConnectorWorkItem`.LaneKey AND (x.ReleaseAt IS NULL OR x.ReleaseAt > UTC_TIMESTAMP(6)))
 
 -- name: read_taken
 -- Which items the token has just taken, in the transaction of the swap, by ascending id.

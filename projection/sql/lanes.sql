@@ -21,9 +21,13 @@ WHERE Id IN %(ids)s AND State = 'blocked' AND (ProjectionKey IS NULL OR Projecti
 
 -- name: insert_hold
 -- 1062 on LaneKey: the lane is held already.
-INSERT INTO `_System_ConnectorLaneHold` (Namespace, LaneKey, Lane, Reason, HeldBy, HeldAt)
-VALUES (%(namespace)s, %(lane_key)s, %(lane)s, %(reason)s, %(actor)s, UTC_TIMESTAMP(6))
+INSERT INTO `_System_ConnectorLaneHold` (Namespace, LaneKey, Lane, Reason, HeldBy, HeldAt, ReleaseAt)
+VALUES (%(namespace)s, %(lane_key)s, %(lane)s, %(reason)s, %(actor)s, UTC_TIMESTAMP(6), %(release_at)s)
+
+-- name: delete_hold_that_is_over
+-- Makes room for a new hold. 0 rows: the lane is not held, or still is.
+DELETE FROM `_System_ConnectorLaneHold` WHERE LaneKey = %(lane_key)s AND ReleaseAt <= UTC_TIMESTAMP(6)
 
 -- name: delete_hold
 -- 0 rows: the lane was not held.
-DELETE FROM `_System_ConnectorLaneHold` WHERE LaneKey = %(lane_key)s
+DELETE FROM `_System_ConnectorLaneHold` WHERE LaneKey = %(lane_key)s AND (ReleaseAt IS NULL OR ReleaseAt > UTC_TIMESTAMP(6))

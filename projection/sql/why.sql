@@ -3,13 +3,13 @@
 -- name: read_why_scope
 -- The database's clock, and what stops the item from outside: pauses (namespace, pack, route) and the hold of its lane. Always one row
 -- for a retained item; NULL columns: not paused, not held.
-SELECT UTC_TIMESTAMP(6), h.HeldBy, h.HeldAt, h.Reason, n.PausedAt, n.PausedBy, n.PauseReason, n.ResumeAt,
+SELECT UTC_TIMESTAMP(6), h.HeldBy, h.HeldAt, h.Reason, h.ReleaseAt, n.PausedAt, n.PausedBy, n.PauseReason, n.ResumeAt,
   p.Name, p.PausedAt, p.PausedBy, p.PauseReason, p.ResumeAt, r.RouteKey, r.PausedAt, r.PausedBy, r.PauseReason, r.ResumeAt
 FROM `_System_ConnectorWorkItem` w
 LEFT JOIN `_System_ConnectorNamespace` n ON n.Name = w.Namespace
 LEFT JOIN `_System_ConnectorPack` p ON p.Id = w.PackId
 LEFT JOIN `_System_ConnectorRoute` r ON r.Id = w.RouteId
-LEFT JOIN `_System_ConnectorLaneHold` h ON h.LaneKey = w.LaneKey
+LEFT JOIN `_System_ConnectorLaneHold` h ON h.LaneKey = w.LaneKey AND (h.ReleaseAt IS NULL OR h.ReleaseAt > UTC_TIMESTAMP(6))
 WHERE w.Id = %(id)s
 
 -- name: read_why_gates

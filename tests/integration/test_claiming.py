@@ -14,11 +14,12 @@ from django.db.models import Model
 from connectors.models import Namespace, Pack, Route
 from projection import activation, clock, lanes
 from projection.claim import claim
-from projection.models import Event, ProjectionProtocol, WorkItem
+from projection.models import Event, LaneHold, ProjectionProtocol, WorkItem
 from projection.states import State
+from projection.why import why
 from tests.deliveries import Ingress, change, changes, generations, open_ingress, states
 from tests.flows_of_tests import recording
-from tests.workers_by_hand import ByHand, item_of, let_retries_come_due, report, taken
+from tests.workers_by_hand import ByHand, at, item_of, let_retries_come_due, report, taken
 
 pytestmark = pytest.mark.usefixtures("sound_database")
 
@@ -174,6 +175,23 @@ def test_a_hold_stops_the_next_item_and_not_the_running_one() -> None:
         report(running)
         assert ByHand().claim() == []
     assert states(7) == ["processed", "pending"]
+
+
+def test_a_hold_may_end_by_itself_and_the_lane_be_held_again() -> None:
+    ingress = per_event()
+    ingress.admit(change(7))
+    key = str(WorkItem.objects.get().lane_key)
+    ends = clock.now() + timedelta(hours=1)
+    assert lanes.hold("default", key, "contact:7", actor="me", reason="look", release_at=ends)
+    with recording():
+        assert ByHand().claim() == []
+        assert f"It is released at {ends:%Y-%m-%dT%H}" in why(WorkItem.objects.get()).sentence
+        with at(ends):
+            assert not lanes.release(key, actor="me")
+            assert len(ByHand().claim()) == 1
+            assert why(WorkItem.objects.get()).code == "processing"
+            assert lanes.hold("default", key, "contact:7", actor="me", reason="again")
+    assert [hold.reason for hold in LaneHold.objects.all()] == ["again"]
 
 
 def test_a_lane_held_between_pre_selection_and_swap_is_not_claimed(monkeypatch: pytest.MonkeyPatch) -> None:

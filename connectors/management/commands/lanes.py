@@ -11,6 +11,7 @@ from django.core.management.base import CommandError, CommandParser
 from connectors import audited
 from connectors.audit_log import cli_actor
 from connectors.lane_names import NamedLane, find_lanes
+from connectors.pause_verbs import moment
 from connectors.traced import TracedItem
 from projection.cli import DONE, FINDINGS, HeadraceCommand, iso, refusal, table
 from projection.lane_list import LaneSummary, lanes, queue
@@ -39,6 +40,8 @@ class Command(HeadraceCommand):
             )
             if name != "show":
                 sub.add_argument("--reason", default="", help="why, for the audit trail")
+            if name == "hold":
+                sub.add_argument("--until", default=None, metavar="TIME", help="release by itself: 2h, or 2026-11-30T08:00:00Z")
 
     def list_lanes(self, *, blocked: bool, held: bool, limit: int, **_options: Any) -> int:
         if limit < 1:
@@ -61,12 +64,12 @@ class Command(HeadraceCommand):
         items = [asdict(TracedItem.of(item)) for item in queue(named.lane_key, QUEUE_SHOWN)]
         return {**asdict(summary or empty), "lane": named.lane, "why": asdict(why_lane(named.lane_key)), "items": items}
 
-    def hold(self, *, lane: str, reason: str, **_options: Any) -> int:
+    def hold(self, *, lane: str, reason: str, until: str | None, **_options: Any) -> int:
         because = reason or "held from the command line"
         named = self._the_one(lane)
         if named is None:
             return self._not_found(lane)
-        if not audited.hold(named, actor=cli_actor(), reason=because):
+        if not audited.hold(named, actor=cli_actor(), reason=because, release_at=moment(until)):
             return self._refuse(
                 "held", named, "already_held", f"The lane {named.lane} is held already; `lanes show` tells by whom."
             )
