@@ -11,6 +11,7 @@ from datetime import datetime
 from connectors import audit_log
 from connectors.lane_names import NamedLane
 from connectors.retarget import replay_retargeted
+from projection import breaker
 from projection import cancel as cancel_room
 from projection import discard as discard_room
 from projection import lanes as lane_room
@@ -71,3 +72,11 @@ def release(lane: NamedLane, *, actor: str, reason: str) -> bool:
     if released:
         audit_log.record(actor, "lane.release", lane.lane, reason, detail={"lane_key": lane.lane_key})
     return released
+
+
+def try_destination(name: str, *, actor: str, reason: str) -> bool:
+    """End the pause of a parked destination. False: it is not parked."""
+    ended = breaker.end_park(name)
+    if ended:
+        audit_log.record(actor, "destination.retry", name, reason)
+    return ended

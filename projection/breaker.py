@@ -20,6 +20,7 @@ from projection.outages import ALIVE, Outage, Seen
 from projection.sending import by_id, execute, fetch, insert_rows
 from projection.states import State
 from projection.units import is_server_conflict, run_unit
+from projection.wake import notify
 
 FAILURES: Final = 5
 """So many outages in a row open the breaker. One item that makes a destination fail counts once."""
@@ -158,6 +159,14 @@ def hear(names: Iterable[str]) -> None:
 def key_of(name: str) -> str:
     """Identity of a destination, which no collation decides."""
     return digest("destination", name)
+
+
+def end_park(name: str) -> bool:
+    """Let it be tried at once; False: it is not parked. A unit of its own."""
+    ended = run_unit("unpark", lambda: execute("end_park", key=key_of(name)), retry_on=is_server_conflict) == 1
+    if ended:
+        notify("claim")
+    return ended
 
 
 # ---- the claim's side

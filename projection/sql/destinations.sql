@@ -27,3 +27,8 @@ WHERE Id IN %s
 -- One item of a locked destination is let through: nobody else tries until it has told, or the time is over. Rows by primary key.
 UPDATE `_System_ConnectorDestination` FORCE INDEX (PRIMARY)
 SET State = 'half_open', ParkedUntil = UTC_TIMESTAMP(6) + INTERVAL (%(seconds)s * 1000000) MICROSECOND WHERE Id IN %(ids)s
+
+-- name: end_park
+-- The pause of a parked destination is over now; whether one item is let through or all depends on its failures, as always. 0 rows: it is
+-- not parked. By the unique NameKey.
+UPDATE `_System_ConnectorDestination` SET ParkedUntil = UTC_TIMESTAMP(6) WHERE NameKey = %(key)s AND ParkedUntil > UTC_TIMESTAMP(6)

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from connectors.models import AuditEntry
 from projection import breaker, clock, side_by_side
 from projection.claim import claim
 from projection.execute import failure
@@ -14,6 +15,7 @@ from projection.flows import Generation, RetryLater, Unavailable
 from projection.models import Destination, WorkFailure, WorkItem
 from projection.states import State
 from projection.worker import drain_claims
+from tests.commands import run
 from tests.deliveries import Ingress, change, open_ingress
 from tests.flows_of_tests import Recorder, recording
 from tests.server_work import texts_recorded
@@ -204,3 +206,23 @@ def test_each_failure_says_what_became_of_its_item() -> None:
     assert set(outcomes) <= {"retry", "deferred"}
     assert "deferred" in outcomes
     assert not WorkItem.objects.filter(state=State.DEAD).exists()
+
+
+def test_an_operator_sees_what_is_parked_and_may_try_it_at_once() -> None:
+    two_destinations(20)
+    with recording(), recording("test.api", destination="the-api") as api:
+        fail_always(api, AWAY, 20)
+        drain_claims()
+        (row,) = run("destinations", "list")[1]["destinations"]
+        assert (row["name"], row["state"], row["last_error"]) == ("the-api", "open", "Unavailable: 503")
+        tried = len(api.runs)
+        assert run("destinations", "retry", "the-api", "--reason", "vendor says so")[0] == 0
+        api.raises_for = {}
+        let_retries_come_due()
+        drain_claims()
+        assert len(api.runs) > tried
+        drain_claims()
+    assert run("destinations", "list")[1]["destinations"] == []
+    assert len(run("destinations", "list", "--all")[1]["destinations"]) == 1
+    assert run("destinations", "retry", "the-api")[1]["refused"][0]["code"] == "not_parked"
+    assert AuditEntry.objects.filter(action="destination.retry").count() == 1

@@ -1,0 +1,57 @@
+"""`destinations list / retry`: what others' outages keep waiting, and how to try at once whether one is back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from connectors import audited
+from connectors.audit_log import cli_actor
+from connectors.configuration_command import add_reason
+from projection import clock
+from projection.cli import DONE, FINDINGS, HeadraceCommand, iso, refusal, table
+from projection.models import Destination
+
+
+class Command(HeadraceCommand):
+    help = "List destinations in trouble, and try one at once."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        verbs = self.verbs(parser)
+        sub = self.add_verb(verbs, "list", self.list, "destinations in trouble: parked ones, and those that have begun to fail")
+        sub.add_argument("--all", action="store_true", help="also those that were in trouble and are well")
+        sub = self.add_verb(
+            verbs, "retry", self.retry, "end the pause of a parked destination: its next item is let through at once"
+        )
+        sub.add_argument("name", help="as `destinations list` shows it")
+        add_reason(sub)
+
+    def list(self, *, all: bool, **_options: Any) -> int:
+        now = clock.now()
+        rows = Destination.objects.order_by("name", "id")
+        found = [_line(row, row.parked_until is not None and row.parked_until > now) for row in rows]
+        found = [line for line in found if all or line["state"] != "closed"]
+        headers = ["name", "state", "failures", "parked_since", "parked_until", "last_error"]
+        lines = table([name.replace("_", " ") for name in headers], [[line[name] for name in headers] for line in found])
+        self.emit({"destinations": found}, lines)
+        return DONE
+
+    def retry(self, *, name: str, reason: str, **_options: Any) -> int:
+        if not audited.try_destination(name, actor=cli_actor(), reason=reason):
+            text = f"{name} is not parked; `destinations list` names what is."
+            self.emit({"tried": [], "refused": [refusal(name, "not_parked", text)]}, [text])
+            return FINDINGS
+        self.emit({"tried": [name], "refused": []}, [f"{name}: the next item is let through"])
+        return DONE
+
+
+def _line(row: Destination, is_parked: bool) -> dict[str, Any]:
+    return {
+        "name": row.name,
+        "state": row.state,
+        "failures": row.failures,
+        "parked_since": iso(row.parked_at) if is_parked else None,
+        "parked_until": iso(row.parked_until) if is_parked else None,
+        "last_error": row.last_error,
+    }

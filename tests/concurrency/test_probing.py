@@ -1,0 +1,76 @@
+"""Two workers and a destination whose pause is over: one of them gets the item that is let through, also when both have read it free."""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+
+import pytest
+from django.db import connection, transaction
+
+from projection import breaker, clock
+from projection.claim import ClaimedBatch, claim
+from projection.execute import failure
+from projection.flows import Unavailable
+from projection.models import Destination, WorkItem
+from projection.states import State
+from tests.deliveries import change, open_ingress
+from tests.flows_of_tests import recording
+from tests.rivals import Rival
+from tests.workers_by_hand import ByHand, report
+
+pytestmark = pytest.mark.usefixtures("sound_database")
+
+
+def take() -> ClaimedBatch:
+    return claim(100, owner=threading.current_thread().name, lease_seconds=60)
+
+
+def opened(items: int) -> None:
+    """The destination was parked, and its pause is over; `items` are due."""
+    ingress = open_ingress()
+    ingress.route(mode="per_event")
+    ingress.admit(*[change(n) for n in range(items)])
+    attempts = ByHand().claim(breaker.FAILURES)
+    assert breaker.record([failure(attempt, Unavailable("503")) for attempt in attempts]) == {"test.record"}
+    for attempt in attempts:
+        report(attempt, State.RETRY, give_back=1)
+    Destination.objects.update(parked_until=clock.now() - timedelta(seconds=1))
+
+
+def test_who_waits_for_the_destination_finds_it_taken() -> None:
+    with recording():
+        opened(20)
+        row = Destination.objects.get()
+        with transaction.atomic():
+            probes = breaker.lock_probes({row.id: row.name})
+            rival = Rival(take)
+            rival.waits()
+            breaker.let_through(probes.values())
+        assert rival.result().items == ()
+    assert WorkItem.objects.filter(state="processing").count() == 0
+    assert set(WorkItem.objects.values_list("attempts", flat=True)) == {0}
+
+
+def test_many_claims_at_once_let_one_item_through_for_each_pause() -> None:
+    barrier, taken = threading.Barrier(2), []
+
+    def work() -> None:
+        try:
+            barrier.wait(30)
+            taken.extend(take().items)
+        finally:
+            connection.close()
+
+    with recording():
+        opened(20)
+        for _ in range(5):
+            taken.clear()
+            threads = [threading.Thread(target=work) for _ in range(2)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(30)
+            assert len(taken) == 1
+            assert Destination.objects.get().state == "half_open"
+            Destination.objects.update(parked_until=clock.now() - timedelta(seconds=1))
