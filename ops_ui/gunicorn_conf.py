@@ -31,6 +31,7 @@ worker_tmp_dir = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108
 control_socket_disable = True
 # The supervisor says what starts and stops; gunicorn says what goes wrong.
 loglevel = "warning"
+logger_class = "ops_ui.web_log.WebLog"
 
 
 def post_worker_init(worker: Any) -> None:
