@@ -2,7 +2,7 @@
 -- A page of receipts of a state past their term, by (ReceivedAt, Id) behind a position, and whether an event of each is retained. No
 -- lock. A page is bounded in rows read, not found. Indexes alone: ix_receipt_state, ix_event_receipt.
 SELECT r.ReceivedAt, r.Id, EXISTS (SELECT 1 FROM `_System_ConnectorEvent` e WHERE e.ReceiptId = r.Id)
-FROM `_System_ConnectorReceipt` r
+FROM `_System_ConnectorReceipt` r FORCE INDEX (ix_receipt_state)
 WHERE r.State = %(state)s AND r.ReceivedAt < %(before)s AND r.ReceivedAt >= %(after_time)s
   AND (r.ReceivedAt, r.Id) > (%(after_time)s, %(after_id)s)
 ORDER BY r.ReceivedAt, r.Id LIMIT %(limit)s

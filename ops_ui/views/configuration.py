@@ -7,13 +7,14 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
 
 from connectors import secrets
 from connectors.endpoints_cache import keeps_unverified, public_base
 from connectors.ingress_path import ingress_path
-from connectors.models import AuditEntry, Connection, Endpoint, Pack, Route
+from connectors.models import AuditEntry, Connection, Endpoint, Pack, Route, Upkeep
 from connectors.states import PackState
 from ops_ui import counts, rooms
 from ops_ui.pages import Listing, page, show, show_list
@@ -105,7 +106,9 @@ def workers(request: HttpRequest) -> HttpResponseBase:
     alive = list(counts.live_workers(now)[:WORKERS_SHOWN])
     seen = Worker.objects.filter(seen_at__gte=now - GONE_SHOWN, seen_at__lt=now - timedelta(seconds=ALIVE_SECONDS))
     gone = list(seen.order_by("-seen_at", "id")[:WORKERS_SHOWN])
-    return show(request, "console/workers.html", "Workers", alive=alive, gone=gone, now=now)
+    upkeep = list(Upkeep.objects.order_by("name"))
+    days = settings.HEADRACE_RETENTION_DAYS, settings.HEADRACE_DEAD_RETENTION_DAYS
+    return show(request, "console/workers.html", "Workers", alive=alive, gone=gone, now=now, upkeep=upkeep, days=days)
 
 
 @page(rooms.AUDIT)

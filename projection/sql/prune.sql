@@ -3,18 +3,18 @@
 
 -- name: read_ended_before
 -- A page of items that ended before their term, by (TerminalAt, Id) behind a position, and whether there is something to do about
--- each: a per-event item, or the oldest generation of a projection that has another one. No lock. A page is bounded in rows read, not
--- found. Indexes: ix_work_terminal, then ix_work_coverage alone.
+-- each: a per-event item, or the oldest generation of a projection that has another one (of those from before ordinals any may be the
+-- oldest). No lock. A page is bounded in rows read, not found. Indexes: ix_work_terminal, then ix_work_coverage alone.
 SELECT w.TerminalAt, w.Id, w.ProjectionKey,
   w.ReplayOfWorkId IS NULL
   AND (w.State <> 'dead' OR w.DiscardedAt IS NOT NULL OR w.TerminalAt < %(dead_before)s)
   AND (w.ProjectionKey IS NULL
     OR (NOT EXISTS (SELECT 1 FROM `_System_ConnectorWorkItem` o
-                    WHERE o.ProjectionKey = w.ProjectionKey AND o.LaneOrdinal < w.LaneOrdinal AND o.ReplayOfWorkId IS NULL)
+                    WHERE o.ProjectionKey = w.ProjectionKey AND o.LaneOrdinal > 0 AND o.LaneOrdinal < w.LaneOrdinal
+                      AND o.ReplayOfWorkId IS NULL)
       AND EXISTS (SELECT 1 FROM `_System_ConnectorWorkItem` n
-                  WHERE n.ProjectionKey = w.ProjectionKey AND n.LaneOrdinal >= w.LaneOrdinal AND n.WorkId <> w.WorkId
-                    AND n.ReplayOfWorkId IS NULL)))
-FROM `_System_ConnectorWorkItem` w
+                  WHERE n.ProjectionKey = w.ProjectionKey AND n.WorkId <> w.WorkId AND n.ReplayOfWorkId IS NULL)))
+FROM `_System_ConnectorWorkItem` w FORCE INDEX (ix_work_terminal)
 WHERE w.State = %(state)s AND w.TerminalAt < %(before)s AND w.TerminalAt >= %(after_time)s
   AND (w.TerminalAt, w.Id) > (%(after_time)s, %(after_id)s)
 ORDER BY w.TerminalAt, w.Id LIMIT %(limit)s
@@ -54,7 +54,7 @@ DELETE FROM `_System_ConnectorWorkItem` WHERE Id IN %(ids)s
 -- name: read_receipts_before
 -- A page of routed receipts by (ReceivedAt, Id) behind a position: no event is older than its receipt. No lock. Index alone:
 -- ix_receipt_state.
-SELECT ReceivedAt, Id FROM `_System_ConnectorReceipt`
+SELECT ReceivedAt, Id FROM `_System_ConnectorReceipt` FORCE INDEX (ix_receipt_state)
 WHERE State = 'routed' AND ReceivedAt < %(before)s AND ReceivedAt >= %(after_time)s AND (ReceivedAt, Id) > (%(after_time)s, %(after_id)s)
 ORDER BY ReceivedAt, Id LIMIT %(limit)s
 

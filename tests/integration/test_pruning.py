@@ -203,3 +203,15 @@ def test_a_dry_run_counts_unrouted_facts_and_keeps_them() -> None:
     age(31)
     assert prune(terms(), dry_run=True) == Pruned(events=2)
     assert Event.objects.count() == 2
+
+
+def test_a_row_from_before_ordinals_that_is_not_over_keeps_nothing_older() -> None:
+    now = clock.now()
+    old, own = (event_row(created_date=now - days * DAY) for days in (99, 98))
+    late = event_row(enqueue_ordinal=0, created_date=now - 2 * DAY)
+    work_row(old, "processed", terminal_at=now - 95 * DAY)
+    work_row(own, "processed", terminal_at=now - 94 * DAY)
+    work_row(late, "processed", terminal_at=now - DAY)
+    assert prune(terms(), dry_run=True) == Pruned(events=2, work_items=2)
+    assert prune(terms()) == Pruned(events=2, work_items=2)
+    assert [item.event_id for item in WorkItem.objects.all()] == [late.id]

@@ -22,6 +22,7 @@ from projection import stopping
 from projection.models import Event, WorkItem
 from projection.slots import Slot
 from projection.worker import Stop, drain_claims
+from tests import console_world
 from tests.deliveries import changes, open_ingress
 from tests.flows_of_tests import recording
 from tests.rivals import PATIENCE_SECONDS, Rival
@@ -166,3 +167,24 @@ def test_retention_is_the_upkeep_of_every_hour(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(upkeep, "run_if_due", lambda name, period, _act: asked.append((name, period)) or True)
     assert tasks.upkeep(1)
     assert asked == [("prune", HOUR)]
+
+
+def test_the_console_says_how_long_things_are_kept_and_how_the_last_run_went(settings: Settings) -> None:
+    settings.HEADRACE_RETENTION_DAYS = 12
+
+    client = console_world.client("viewer")
+
+    def said() -> str:
+        return client.get("/admin/workers", follow=True).content.decode()
+
+    assert "It has not run yet" in said()
+    run_if_due("prune", HOUR, done)
+    assert "kept for 12 days" in said()
+    assert "Last run ended" in said()
+
+    def failing(_stop: Stop) -> Done:
+        raise RuntimeError("no disk")
+
+    later(2 * HOUR)
+    run_if_due("prune", HOUR, failing)
+    assert "no disk" in said()

@@ -64,11 +64,11 @@ def first_after(model: type[Event | WorkItem | Receipt], id: int) -> int:
     return int(model.objects.filter(id__gt=id).order_by("id").values_list("id", flat=True)[0])
 
 
-def history(count: int) -> None:
-    """`count` per-event items with a failure each, one projection of `count` / 4 generations, as many of two; all long ended."""
-    event = event_row(PAGES, created_date=now() - OLD)
-    item = work_row(event, "processed", terminal_at=now() - OLD)
-    receipt = receipt_of(event)
+def history(count: int, age: timedelta = OLD) -> None:
+    """`count` per-event items with a failure each, one projection of `count` / 4 generations, as many of two; all ended `age` ago."""
+    event = event_row(PAGES, created_date=now() - age)
+    item = work_row(event, "processed", terminal_at=now() - age)
+    receipt = receipt_of(event, received_at=now() - age)
     failure = failure_row(item)
     copy_rows(receipt, count, ReceivedAt="t.ReceivedAt + INTERVAL n SECOND")
     receipts = first_after(Receipt, receipt.id)
@@ -148,10 +148,7 @@ def test_nothing_reads_a_table_from_end_to_end() -> None:
 
 
 def test_with_nothing_to_do_young_rows_are_not_read_and_nothing_is_written() -> None:
-    history(2000)
-    WorkItem.objects.update(terminal_at=now())
-    Receipt.objects.update(received_at=now())
-    refresh_statistics(*TABLES)
+    history(2000, timedelta())
     with server_work() as work, texts_recorded() as texts:
         assert retain() == Retained()
     assert work.rows_read < 200, work.counters
