@@ -30,9 +30,9 @@ def start() -> None:
 
 
 def _count(verb: str, fields: Mapping[str, Any], _rows: Sequence[Any]) -> None:
-    if verb == "unverified":
+    if verb == "unverified" and "endpoint" in fields:
         with _lock:
-            _seen[f"{fields['namespace']}/{fields['endpoint']}"] += 1
+            _seen[f"{fields.get('namespace')}/{fields['endpoint']}"] += 1
 
 
 def tell() -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import logging
 import sys
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
-from projection.logs import HIDDEN, LONGEST_TEXT, LibraryLine, log_event, quietly
+from projection.logs import FIELDS, HIDDEN, HIDDEN_FIELDS, LONGEST_TEXT, LibraryLine, log_event, quietly
 
 
 def line_of(capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
@@ -38,7 +40,7 @@ def test_absent_fields_are_left_out_but_zero_stays(capsys: pytest.CaptureFixture
     assert "reason" not in line
 
 
-@pytest.mark.parametrize("name", ["payload", "secret", "headers", "body", "value"])
+@pytest.mark.parametrize("name", ["payload", "secret", "headers", "body", "value", "cookie", "token", "url"])
 def test_a_field_that_would_carry_content_is_hidden(capsys: pytest.CaptureFixture[str], name: str) -> None:
     log_event("receive", **{name: "jane@example.com"})  # type: ignore[arg-type]
     assert line_of(capsys)[name] == HIDDEN
@@ -89,3 +91,26 @@ def test_a_librarys_record_on_a_terminal_stays_as_logging_writes_it(monkeypatch:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     record = logging.LogRecord("django", logging.WARNING, "", 1, "text", (), None)
     assert LibraryLine("%(levelname)s %(name)s: %(message)s").format(record) == "WARNING django: text"
+
+
+def calls_of_log_event() -> list[tuple[str, list[str | None]]]:
+    """Where each event is written, and the names of its fields (None: names that only running tells)."""
+    root = Path(__file__).parents[2]
+    return [
+        (f"{path.relative_to(root)}:{node.lineno}", [keyword.arg for keyword in node.keywords])
+        for package in ("projection", "connectors", "ops_ui")
+        for path in (root / package).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "log_event"
+    ]
+
+
+def test_every_event_uses_the_same_field_names() -> None:
+    """A field of another name: look for the one in FIELDS that means the same, or add it there."""
+    known = {*FIELDS, "level", "rows"}
+    assert len(calls_of_log_event()) > 50
+    assert [(place, set(names) - known) for place, names in calls_of_log_event() if set(names) - known] == []
+
+
+def test_no_field_is_both_shown_and_hidden() -> None:
+    assert set(FIELDS) & HIDDEN_FIELDS == set()
