@@ -8,7 +8,7 @@ Healthy destinations cost nothing: no row of theirs is read or written.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -99,10 +99,10 @@ def record(endings: Sequence[Ending]) -> set[str]:
     if not names:
         return set()
     keys = {key_of(name): name for name in names}
-    missing = keys.keys() - {row[1] for row in fetch("read_destination_ids", keys=tuple(keys))}
+    missing = keys.keys() - _ids(keys).values()
     if missing:
         rows = [(key, keys[key], CLOSED, 0, 0, "", "") for key in sorted(missing)]
-        run_unit("insert_destinations", lambda: insert_rows("insert_destinations", rows), retry_on=is_server_conflict)
+        run_unit("record", lambda: insert_rows("insert_destinations", rows), retry_on=is_server_conflict)
     healths = run_unit("record", lambda: _record({name: outcomes[name] for name in names}), retry_on=is_server_conflict)
     hear(name for name, (health, _) in healths.items() if health.state != CLOSED)
     _troubled.difference_update(name for name, (health, _) in healths.items() if health.state == CLOSED)
@@ -120,10 +120,9 @@ def _outcomes(endings: Sequence[Ending]) -> dict[str, list[Outcome]]:
 
 def _record(outcomes: Mapping[str, Sequence[Outcome]]) -> dict[str, tuple[Health, datetime]]:
     """Joins the caller's transaction. Rows by ascending id."""
-    ids = [row[0] for row in fetch("read_destination_ids", keys=tuple(map(key_of, outcomes)))]
     healths: dict[str, tuple[Health, datetime]] = {}
     changed: list[tuple[Any, ...]] = []
-    for id, name, now, *columns in fetch("lock_destinations", ids=tuple(sorted(ids))):
+    for id, name, now, *columns in _lock(_ids(map(key_of, outcomes))):
         before = Health(*columns)
         health = after(before, outcomes[name], now)
         healths[name] = (health, now)
@@ -135,6 +134,16 @@ def _record(outcomes: Mapping[str, Sequence[Outcome]]) -> dict[str, tuple[Health
         parts, values = by_id(columns, changed)
         execute("update_destinations", [*values, tuple(row[0] for row in changed)], **parts)
     return healths
+
+
+def _ids(keys: Iterable[str]) -> dict[int, str]:
+    """Row → key of each destination that has one."""
+    return dict(fetch("read_destination_ids", keys=tuple(keys)))
+
+
+def _lock(ids: Collection[int]) -> list[Any]:
+    """(id, name, database time, the columns of a Health) of the rows, locked by ascending id."""
+    return fetch("lock_destinations", ids=tuple(sorted(ids))) if ids else []
 
 
 def _say(name: str, before: Health, health: Health) -> None:
@@ -182,8 +191,7 @@ class Probe:
 
 def lock_probes(ids: Mapping[int, str]) -> dict[str, Probe]:
     """Of these destinations those that still may be tried, locked by ascending id, before limits and work items. One statement."""
-    rows = fetch("lock_destinations", ids=tuple(sorted(ids))) if ids else []
-    return {row[1]: Probe(row[0], row[1]) for row in rows if row[3] != CLOSED and not Health(*row[3:]).is_parked(row[2])}
+    return {row[1]: Probe(row[0], row[1]) for row in _lock(ids) if row[3] != CLOSED and not Health(*row[3:]).is_parked(row[2])}
 
 
 def let_through(probes: Iterable[Probe]) -> None:

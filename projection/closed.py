@@ -115,7 +115,7 @@ def _clear(state: State, queue_class: str, closed: Closed, known: set[str]) -> b
         shut = [row[0] for row in rows if _is_closed_row(row, closed) and _has_room(queue_class, row[1], known)]
         if shut:
             move = partial(WorkItem.objects.set_aside, sorted(shut), state.value, queue_class)
-            run_unit("set_aside", move, retry_on=is_server_conflict, one_statement=True)
+            run_unit("aside", move, retry_on=is_server_conflict, one_statement=True)
         if len(shut) < LOOKED_AT:
             return True
     return False

@@ -85,7 +85,7 @@ def declare(limits: Iterable[Declared]) -> None:
         (key, one.namespace, one.limit.name, one.limit.rate, round(one.limit.per * 1_000_000), one.at, one.at)
         for key, one in news.items()
     ]
-    run_unit("declare_rate_limits", lambda: insert_rows("declare_rate_limits", rows), retry_on=is_server_conflict)
+    run_unit("declare", lambda: insert_rows("declare_rate_limits", rows), retry_on=is_server_conflict)
     _declared.update({key: (id, news[key].at) for id, key in fetch("read_rate_limit_ids", keys=tuple(news))})
 
 
