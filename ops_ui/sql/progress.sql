@@ -24,7 +24,8 @@ WHERE x.Due <= UTC_TIMESTAMP(6)
   WHERE w.State = %s AND w.QueueClass = %s AND w.RunAfter <= UTC_TIMESTAMP(6)
   ORDER BY w.State, w.QueueClass, w.RunAfter, w.Id LIMIT 50) x
 WHERE x.LaneKey IS NULL OR (
-  (SELECT l.Id FROM `_System_ConnectorLaneHold` l WHERE l.LaneKey = x.LaneKey) IS NULL
+  (SELECT l.Id FROM `_System_ConnectorLaneHold` l
+   WHERE l.LaneKey = x.LaneKey AND (l.ReleaseAt IS NULL OR l.ReleaseAt > UTC_TIMESTAMP(6))) IS NULL
   AND COALESCE((SELECT h.Id FROM `_System_ConnectorWorkItem` h WHERE h.LaneHolderKey = x.LaneKey), x.Id) = x.Id))
 
 -- name: read_movement
