@@ -76,12 +76,19 @@ def test_a_hold_does_not_wait_for_a_claim_and_stops_the_next_one() -> None:
         assert take() == []
 
 
+def hold_of(lane_key: str) -> dict[str, object]:
+    """Values of an operator's hold without an end."""
+    return {
+        "namespace": "default", "lane_key": lane_key, "lane": "contact:7", "reason": "look", "actor": "me", "release_at": None,
+    }  # fmt: skip
+
+
 def test_a_claim_beside_an_uncommitted_hold_takes_the_item_or_not_and_never_fails() -> None:
     with_route(mode="per_event").admit(*changes(7, 2), change(8))
     lane_key = str(generations(7)[0].lane_key)
     with recording():
         with transaction.atomic():
-            execute("insert_hold", namespace="default", lane_key=lane_key, lane="contact:7", reason="look", actor="me")
+            execute("insert_hold", **hold_of(lane_key))
             rival = Rival(take)
         took = rival.result()  # servers differ in whether the swap waits for the hold
         assert generations(8)[0].work_id in took
@@ -93,7 +100,7 @@ def test_of_two_holds_of_one_lane_the_second_is_told() -> None:
     with_route(mode="per_event").admit(change(7))
     lane_key = str(generations(7)[0].lane_key)
     with transaction.atomic():
-        execute("insert_hold", namespace="default", lane_key=lane_key, lane="contact:7", reason="look", actor="me")
+        execute("insert_hold", **hold_of(lane_key))
         rival = Rival(lambda: lanes.hold("default", lane_key, "contact:7", actor="you", reason="me too"))
         rival.waits()
     assert rival.result() is False
