@@ -26,7 +26,7 @@ STOP_SECONDS = 15.0
 ORPHAN_SECONDS = 2.0
 HAND_OVER_SECONDS = 20.0
 """Well under the schedule's minute: the cluster that stops tells the other one."""
-SLOW_SECONDS = 0.05
+SLOW_SECONDS = 0.2
 CONFIGURATION = """
 [packs.hubspot.endpoint.crm]
 public_url = "https://hooks.example.com"
