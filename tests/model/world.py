@@ -102,7 +102,10 @@ class World:
     # Configuration.
 
     def adopt(self, facts: RouteFacts) -> None:
-        """A version that was just published is current in the reference too."""
+        """A version that was just published is current in the reference too; that of a paused route is paused as well."""
+        versions = [version for namespace, key, version in self.facts if (namespace, key) == (facts.namespace, facts.key)]
+        if versions and (facts.namespace, facts.key, max(versions)) in self.model.paused:
+            self.model.paused.add((facts.namespace, facts.key, facts.version))
         self.facts[facts.namespace, facts.key, facts.version] = facts
         pack = next(number for number, (row_id, _) in self.incarnations.items() if row_id == facts.pack_id)
         give_up = facts.retry.give_up_after
