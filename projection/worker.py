@@ -81,14 +81,27 @@ class ClaimWorker:
             self._execute(batch)
         return len(ids)
 
-    def finish(self) -> bool:
-        """Wait until everything that was claimed has ended; False when there was nothing to wait for."""
-        if self._pool.wait_until_done(0):
-            return False
+    def drain(self) -> int:
+        """Step until nothing is due and nothing runs, or until told to stop; number of attempts made.
+
+        A claim that finds nothing while something runs proves nothing: what ends meanwhile may have made other work due.
+        """
+        done = 0
+        while not (self._stop() or self.is_stuck):
+            was_idle = self._pool.wait_until_done(0)
+            count = self.step()
+            done += count
+            if not count and was_idle:
+                break
+            if not count:
+                self.finish()
+        return done
+
+    def finish(self) -> None:
+        """Wait until everything that was claimed has ended."""
         with self._timed("execute"):
             while not (self._pool.wait_until_done(TICK_SECONDS) or self.is_stuck or self._stops()):
                 pass
-        return True
 
     def close(self) -> None:
         """Bring what was claimed to its end, once stopped only what has started, then end the pool of flow threads."""
@@ -182,19 +195,13 @@ class ClaimWorker:
 
 
 def drain_claims(batch: int | None = None, *, stop: Stop = never) -> int:
-    """Run everything that is due now; number of attempts made. Returns when a claim finds nothing."""
-    done = 0
+    """Run everything that is due now; number of attempts made. Returns when a claim finds nothing and nothing runs."""
     with Heartbeat("worker", lease_seconds=settings.HEADRACE_LEASE_SECONDS) as heartbeat:
         worker = ClaimWorker(heartbeat, batch=batch, stop=stop)
         try:
-            while not stop():
-                count = worker.step()
-                done += count
-                if not count and not worker.finish():
-                    break
+            return worker.drain()
         finally:
             worker.close()
-    return done
 
 
 def claim_loop(*, budget_seconds: float | None = None, batch: int | None = None, stop: Stop = never) -> int:

@@ -126,8 +126,7 @@ def run_worker(noop: Callable[[Generation], None], *, batch: int | None = None) 
         with Heartbeat("worker", lease_seconds=60) as heartbeat:
             worker = ClaimWorker(heartbeat, batch=batch)
             started = perf_counter()
-            while worker.step() or worker.finish():
-                pass
+            worker.drain()
             seconds = perf_counter() - started
             worker.close()
         return seconds, dict(worker.seconds)

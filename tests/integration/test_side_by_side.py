@@ -6,12 +6,14 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from time import monotonic
+from typing import Any
 
 import pytest
 from django.db import OperationalError
 
 from projection import complete as completion
 from projection import side_by_side, worker
+from projection.claim import ClaimedBatch
 from projection.complete import Ending
 from projection.execute import Attempt
 from projection.facts import RateLimit
@@ -276,3 +278,22 @@ def test_only_the_worker_s_own_thread_asks_whether_it_stops() -> None:
     with recording():
         assert drain_claims(batch=10, stop=stop) == 30
     assert asked == {threading.current_thread().name}
+
+
+def test_a_drain_claims_again_when_what_ran_ended_behind_its_last_claim(monkeypatch: pytest.MonkeyPatch) -> None:
+    ingress = open_ingress()
+    ingress.route(mode="per_event")
+    ingress.admit(change(7), change(7))  # one lane: the second is due once the first has ended
+    real = worker.claim
+
+    def claim(*args: Any, **options: Any) -> ClaimedBatch:
+        batch = real(*args, **options)
+        ends = monotonic() + 10
+        while not batch.ids and WorkItem.objects.filter(state="processing").exists() and monotonic() < ends:
+            threading.Event().wait(0.01)
+        return batch
+
+    monkeypatch.setattr(worker, "claim", claim)
+    with recording():
+        assert drain_claims() == 2
+    assert [item.state for item in WorkItem.objects.all()] == ["processed", "processed"]

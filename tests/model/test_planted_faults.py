@@ -36,7 +36,7 @@ from tests.model.history import Disagreement
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 SQL = Path(projection.__file__).parent / "sql"
-ENOUGH = 100
+ENOUGH = 400
 """Histories after which a fault counts as not found; most are found within ten."""
 
 
