@@ -128,8 +128,6 @@ def test_a_retry_after_parks_the_destination_at_once_for_that_time() -> None:
         assert row.state == "asked"
         assert row.parked_until is not None
         assert 100 < (row.parked_until - clock.now()).total_seconds() <= 120
-        done = WorkItem.objects.filter(companion_flow="api", state="processed").count()
-        assert done < 2 * side_by_side.THREADS
         the_pause_is_over()
         drain_claims()
     assert states() == {"processed"}
