@@ -147,7 +147,6 @@ def test_nothing_reads_a_table_from_end_to_end() -> None:
     assert full_scans(deletes) == []
 
 
-@pytest.mark.xfail(strict=False, reason="MariaDB now and then takes State alone as the key; the plan is to be forced")
 def test_with_nothing_to_do_young_rows_are_not_read_and_nothing_is_written() -> None:
     history(2000, timedelta())
     refresh_statistics(*TABLES)
