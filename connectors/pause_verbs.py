@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -64,10 +65,8 @@ def moment(text: str | None) -> datetime | None:
     """A duration from now by the database's clock, or an ISO time with its zone. Raises CommandError."""
     if text is None:
         return None
-    try:
+    with suppress(ValueError):  # no duration: then it is a time
         return clock.now() + timedelta(seconds=durations.seconds(text))
-    except ValueError:
-        pass
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
