@@ -52,7 +52,7 @@ def killed_at(number: int, *, acknowledged: bool) -> Iterator[Callable[[], bool]
         if seen == number:
             raise Killed
 
-    own.commit = die  # type: ignore[method-assign]
+    own.commit = die  # type: ignore[method-assign] # the test's own end of the process
     try:
         with suppress(Killed):  # the process ends here; what is asserted is what it leaves behind
             yield lambda: seen >= number
