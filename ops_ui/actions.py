@@ -18,6 +18,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 
 from connectors import audited
+from ops_ui.pages import Urls
 from projection.replay import Replayed
 
 Action = Callable[[HttpRequest], HttpResponse]
@@ -78,3 +79,6 @@ def _back(request: HttpRequest) -> str:
     target = request.POST.get("next", "")
     ours = url_has_allowed_host_and_scheme(target, allowed_hosts=None) and urlsplit(target).path.startswith(reverse("admin:index"))
     return target if ours else reverse("admin:dead_letters")
+
+
+URLS: Final[Urls] = (("dead-letters/replay/", replay, "replay"),)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
@@ -44,30 +43,8 @@ class ConsoleSite(AdminSite):
         from ops_ui import actions
         from ops_ui.views import configuration, dead_letters, events, generations, lanes, receipts, records
 
-        pages: list[tuple[str, Callable[..., Any], str]] = [
-            ("receipts/", receipts.listing, "receipts"),
-            ("receipts/<int:receipt_id>/", receipts.detail, "receipt"),
-            ("receipts/<int:receipt_id>/body", receipts.body, "receipt_body"),
-            ("unverified/", receipts.unverified, "unverified"),
-            ("unverified/<int:delivery_id>/", receipts.unverified_detail, "unverified_delivery"),
-            ("events/", events.listing, "events"),
-            ("events/<int:event_id>/", events.detail, "event"),
-            ("events/<int:event_id>/payload", events.payload, "event_payload"),
-            ("generations/", generations.listing, "generations"),
-            ("generations/<ascii:work_id>/", generations.detail, "generation"),
-            ("lanes/", lanes.listing, "lanes"),
-            ("lanes/<ascii:lane_key>/", lanes.detail, "lane"),
-            ("dead-letters/", dead_letters.listing, "dead_letters"),
-            ("dead-letters/replay/", actions.replay, "replay"),
-            ("dead-letters/<ascii:work_id>/", dead_letters.detail, "dead_letter"),
-            ("records/", records.listing, "records"),
-            ("records/<int:record_id>/", records.detail, "record"),
-            ("packs/", configuration.packs, "packs"),
-            ("routes/", configuration.routes, "routes"),
-            ("routes/<int:route_id>/", configuration.route, "route"),
-            ("workers/", configuration.workers, "workers"),
-            ("audit/", configuration.audit, "audit"),
-        ]
+        rooms = (actions, receipts, events, generations, lanes, dead_letters, records, configuration)  # a verb before a key
+        pages = [one for room in rooms for one in room.URLS]
         return [*(path(url, self.admin_view(view), name=name) for url, view, name in pages), *super().get_urls()]
 
     # The override answers with its own page instead of a TemplateResponse, and has no use for another context.

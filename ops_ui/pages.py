@@ -21,6 +21,9 @@ from ops_ui.rooms import Room
 
 P = ParamSpec("P")
 
+Urls = tuple[tuple[str, Callable[..., HttpResponseBase], str], ...]
+"""Pages of one module: the path under `/admin/`, its view, and its name within `admin:`."""
+
 
 def page(
     room: Room,

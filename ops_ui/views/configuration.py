@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
@@ -17,7 +17,7 @@ from connectors.ingress_path import ingress_path
 from connectors.models import AuditEntry, Connection, Endpoint, Pack, Route, Upkeep
 from connectors.states import PackState
 from ops_ui import counts, rooms
-from ops_ui.pages import Listing, page, show, show_list
+from ops_ui.pages import Listing, Urls, page, show, show_list
 from ops_ui.tables import AuditTable, RouteTable, route_state
 from projection import clock
 from projection.facts import RetryPolicy, flow_name
@@ -123,3 +123,12 @@ def audit(request: HttpRequest) -> HttpResponseBase:
             empty="Nobody has changed anything yet. Every action of an operator leaves an entry here, with its reason.",
         ),
     )
+
+
+URLS: Final[Urls] = (
+    ("packs/", packs, "packs"),
+    ("routes/", routes, "routes"),
+    ("routes/<int:route_id>/", route, "route"),
+    ("workers/", workers, "workers"),
+    ("audit/", audit, "audit"),
+)

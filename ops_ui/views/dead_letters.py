@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
 
 from ops_ui import labels, rooms
 from ops_ui.filters import DeadLetterFilter
-from ops_ui.pages import Listing, page, show, show_list
+from ops_ui.pages import Listing, Urls, page, show, show_list
 from ops_ui.tables import DeadLetterTable
 from ops_ui.views import generations
 from projection.models import WorkItem
@@ -46,3 +48,9 @@ def detail(request: HttpRequest, work_id: str) -> HttpResponseBase:
     """The page of a dead work item; 404 when this work is not dead (its generation page has it)."""
     item = get_object_or_404(WorkItem, work_id=work_id, state=State.DEAD)
     return show(request, "console/generation.html", "Dead letter", **generations.facts(request, item))
+
+
+URLS: Final[Urls] = (
+    ("dead-letters/", listing, "dead_letters"),
+    ("dead-letters/<ascii:work_id>/", detail, "dead_letter"),
+)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
 
 from connectors.models import Pack, Receipt, Route
 from ops_ui import labels, rooms
 from ops_ui.filters import EventFilter
-from ops_ui.pages import Listing, page, show, show_list
+from ops_ui.pages import Listing, Urls, page, show, show_list
 from ops_ui.payloads import erasure_of, event_masks, masked, shown
 from ops_ui.range_reads import work_of
 from ops_ui.tables import EventTable
@@ -51,3 +53,10 @@ def payload(_request: HttpRequest, event_id: int) -> HttpResponseBase:
     """The exact payload as a file; where its route masks fields, the masked text."""
     event = get_object_or_404(Event, id=event_id, erasure_id=None)
     return attachment(masked(event.payload, event_masks(event)).encode(), f"event-{event.id}.json")
+
+
+URLS: Final[Urls] = (
+    ("events/", listing, "events"),
+    ("events/<int:event_id>/", detail, "event"),
+    ("events/<int:event_id>/payload", payload, "event_payload"),
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
@@ -11,7 +11,7 @@ from connectors.models import Route
 from connectors.work_detail import replays
 from ops_ui import charts, labels, range_reads, rooms
 from ops_ui.filters import GenerationFilter
-from ops_ui.pages import Listing, page, show, show_list
+from ops_ui.pages import Listing, Urls, page, show, show_list
 from ops_ui.tables import WorkTable
 from projection.facts import flow_name
 from projection.models import Event, WorkFailure, WorkItem
@@ -59,3 +59,9 @@ def facts(request: HttpRequest, item: WorkItem) -> dict[str, Any]:
         "failures": list(WorkFailure.objects.filter(work_item_id=item.id).order_by("-attempt", "-id")[:FAILURES_SHOWN]),
         "may_replay": item.state == State.DEAD and request.user.has_perm("projection.replay_workitem"),
     }
+
+
+URLS: Final[Urls] = (
+    ("generations/", listing, "generations"),
+    ("generations/<ascii:work_id>/", detail, "generation"),
+)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from django.http import Http404, HttpRequest, HttpResponseBase
 
 from ops_ui import keyset, labels, lane_reads, rooms
 from ops_ui.filters import LaneFilter
-from ops_ui.pages import page, show
+from ops_ui.pages import Urls, page, show
 from ops_ui.tables import WorkTable
 from projection.models import LaneHold, WorkItem
 from projection.states import NONTERMINAL, State
@@ -59,3 +61,9 @@ def detail(request: HttpRequest, lane_key: str) -> HttpResponseBase:
         "ended": WorkTable(ended, names=names),
     }
     return show(request, "console/lane.html", "Lane", **context)
+
+
+URLS: Final[Urls] = (
+    ("lanes/", listing, "lanes"),
+    ("lanes/<ascii:lane_key>/", detail, "lane"),
+)

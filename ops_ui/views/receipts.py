@@ -12,7 +12,7 @@ from django.shortcuts import get_object_or_404
 from connectors.models import Endpoint, Pack, Receipt, UnverifiedDelivery
 from ops_ui import labels, rooms
 from ops_ui.filters import ReceiptFilter
-from ops_ui.pages import Listing, page, show, show_list
+from ops_ui.pages import Listing, Urls, page, show, show_list
 from ops_ui.payloads import body_text, erasure_of, masked, pack_masks, shown, shown_body
 from ops_ui.tables import ReceiptTable, UnverifiedTable
 from projection.models import Event, WorkItem
@@ -129,3 +129,12 @@ def unverified_detail(request: HttpRequest, delivery_id: int) -> HttpResponseBas
         "binary": binary,
     }
     return show(request, "console/unverified.html", f"Failed signature {delivery.id}", **context)
+
+
+URLS: Final[Urls] = (
+    ("receipts/", listing, "receipts"),
+    ("receipts/<int:receipt_id>/", detail, "receipt"),
+    ("receipts/<int:receipt_id>/body", body, "receipt_body"),
+    ("unverified/", unverified, "unverified"),
+    ("unverified/<int:delivery_id>/", unverified_detail, "unverified_delivery"),
+)

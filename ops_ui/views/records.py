@@ -13,7 +13,7 @@ from connectors.models import Record
 from connectors.record_fold import properties_of
 from ops_ui import labels, rooms
 from ops_ui.filters import RecordFilter
-from ops_ui.pages import Listing, page, show, show_list
+from ops_ui.pages import Listing, Urls, page, show, show_list
 from ops_ui.payloads import kind_masks
 from ops_ui.tables import EventTable, RecordTable
 from projection.models import Event
@@ -77,3 +77,9 @@ def _hidden_names(masks: tuple[str, ...]) -> frozenset[str]:
         return frozenset(path(mask)[-1] for mask in masks)
     except BadMask:
         return VALUE_MEMBERS
+
+
+URLS: Final[Urls] = (
+    ("records/", listing, "records"),
+    ("records/<int:record_id>/", detail, "record"),
+)
