@@ -1,9 +1,9 @@
 -- Statements about what is closed: work that may not be claimed now, whatever is due, and its way out of the way of other work.
 
 -- name: read_closed
--- What keeps whole routes from being claimed now: (kind, name or id or key, until when; NULL: nobody knows, number). What is paused by an index of
--- PausedAt, limits that are exhausted by ix_limit_slot, destinations in trouble by ix_destination_state (`parked`; `probe`: its pause is
--- over, the number is its id; else `failing`). 0 rows: everything is open.
+-- What keeps whole routes from being claimed now: (kind, name or id or key, until when; NULL: nobody knows, number). What is paused by an
+-- index of PausedAt, limits that are exhausted by ix_limit_slot, destinations in trouble by ix_destination_state (`parked`; `probe`: its
+-- pause is over, the number is its id; else `failing`). 0 rows: everything is open.
 SELECT 'namespace', n.Name, n.ResumeAt, 0 FROM `_System_ConnectorNamespace` n FORCE INDEX (ix_namespace_paused)
 WHERE n.PausedAt IS NOT NULL AND (n.ResumeAt IS NULL OR n.ResumeAt > UTC_TIMESTAMP(6))
 UNION ALL
@@ -26,7 +26,7 @@ SELECT r.Id, r.Namespace, r.PackId, r.CompanionPack, r.CompanionFlow, r.Connecti
 FROM `_System_ConnectorRoute` r WHERE r.Id IN %(ids)s
 
 -- name: read_oldest_due
--- The oldest due items of a state and class, whatever keeps them waiting. One range of the forced ix_work_claim, at most {limit} rows.
+-- The oldest due items of a state and class, whatever keeps them waiting. One range of the forced ix_work_claim, no more rows than asked for.
 SELECT c.Id, c.RouteId, c.PackId, c.Namespace FROM `_System_ConnectorWorkItem` c FORCE INDEX (ix_work_claim)
 WHERE c.State = %(state)s AND c.QueueClass = %(queue_class)s AND c.RunAfter <= UTC_TIMESTAMP(6)
 ORDER BY c.RunAfter, c.Id LIMIT %(limit)s
@@ -38,6 +38,6 @@ UPDATE `_System_ConnectorWorkItem` FORCE INDEX (PRIMARY) SET QueueClass = CONCAT
 WHERE Id IN %(ids)s AND State = %(state)s AND QueueClass = %(queue_class)s
 
 -- name: count_backlog
--- Of the first {limit} waiting items of each state how many belong to a scope ({scope}), and since when the oldest of them waits; and how
--- many were looked at. Each branch is one range of the forced ix_work_claim.
+-- Of the first so many waiting items of each state how many belong to a scope, and since when the oldest of them waits; and how many
+-- were looked at. {branches} has one for each state: one range of the forced ix_work_claim.
 SELECT SUM(found), MIN(oldest), MAX(looked_at) FROM ({branches}) states

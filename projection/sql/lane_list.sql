@@ -2,7 +2,7 @@
 
 -- name: read_live_lanes
 -- Lanes that have live work, the one with the oldest item first: key, depth, how many are blocked, oldest item, newest item's id.
--- {held} restricts them to held lanes. 0 rows: nothing waits.
+-- {among} restricts them to some keys, {having} to those where something is blocked. 0 rows: nothing waits.
 SELECT w.LaneKey, COUNT(*), SUM(CASE WHEN w.State = 'blocked' THEN 1 ELSE 0 END), MIN(w.CreatedDate), MAX(w.Id)
 FROM `_System_ConnectorWorkItem` w
 WHERE w.State IN ('pending', 'blocked', 'processing', 'retry') AND w.LaneKey IS NOT NULL

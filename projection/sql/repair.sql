@@ -18,7 +18,8 @@ ORDER BY e.Id
 
 -- name: read_known_events
 -- Events by id, in the form of `read_known_deliveries`. No lock.
-SELECT Id, DeliveryKey, PayloadSha256, ProjectionKey, EnqueueOrdinal, CreatedDate, DeliverySequence, NextAttemptAt, RouteId
+SELECT Id, DeliveryKey, PayloadSha256, ProjectionKey, EnqueueOrdinal, CreatedDate, DeliverySequence, NextAttemptAt, RouteId,
+       ErasureId
 FROM `_System_ConnectorEvent` WHERE Id IN %(ids)s
 
 -- name: read_lost_handoffs
