@@ -24,18 +24,19 @@ SELECT Id, State FROM `_System_ConnectorReceipt` WHERE Id IN %(ids)s ORDER BY Id
 
 -- name: mark_receipts
 -- Acknowledges locked receipts, each with its own counts. Rows by primary key. Fewer rows than given: cannot be, they are locked.
-UPDATE `_System_ConnectorReceipt`
+UPDATE `_System_ConnectorReceipt` FORCE INDEX (PRIMARY)
 SET State = 'routed', RoutedAt = UTC_TIMESTAMP(6), ItemCount = {ItemCount}, EventCount = {EventCount},
     DuplicateCount = {DuplicateCount}, ConflictCount = {ConflictCount}, RejectedCount = {RejectedCount}, LastError = NULL
 WHERE Id IN %s AND State = 'pending'
 
 -- name: note_verdicts
 -- Item verdicts of locked receipts, each row its own. Rows by primary key.
-UPDATE `_System_ConnectorReceipt` SET Verdicts = {Verdicts} WHERE Id IN %s
+UPDATE `_System_ConnectorReceipt` FORCE INDEX (PRIMARY) SET Verdicts = {Verdicts} WHERE Id IN %s
 
 -- name: reject_receipts
 -- Receipts whose body is unreadable, each with its reason; their bytes are kept. Rows by primary key.
-UPDATE `_System_ConnectorReceipt` SET State = 'rejected', RoutedAt = UTC_TIMESTAMP(6), LastError = {LastError}, EventCount = 0
+UPDATE `_System_ConnectorReceipt` FORCE INDEX (PRIMARY)
+SET State = 'rejected', RoutedAt = UTC_TIMESTAMP(6), LastError = {LastError}, EventCount = 0
 WHERE Id IN %s AND State = 'pending'
 
 -- name: read_attempts

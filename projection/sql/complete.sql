@@ -29,7 +29,8 @@ WHERE Id IN %s AND State = 'processing'
 
 -- name: note_errors
 -- Writes the last error of locked items whose attempt failed, each row its own. Rows by primary key.
-UPDATE `_System_ConnectorWorkItem` SET LastError = {Error}, ErrorFingerprint = {ErrorFingerprint} WHERE Id IN %s
+UPDATE `_System_ConnectorWorkItem` FORCE INDEX (PRIMARY)
+SET LastError = {Error}, ErrorFingerprint = {ErrorFingerprint} WHERE Id IN %s
 
 -- name: read_successors
 -- Queued successors of K keys, at most K + 1 (more means a key is ambiguous). No lock. Index: ix_work_current.

@@ -97,7 +97,7 @@ ORDER BY i.Place, i.WorkItemId LIMIT %(limit)s
 
 -- name: end_job_items
 -- Results of a step's items, under the lock of `take_job_step`. Rows by primary key.
-UPDATE `_System_ConnectorJobItem`
+UPDATE `_System_ConnectorJobItem` FORCE INDEX (PRIMARY)
 SET State = {State}, Code = {Code}, Reason = {Reason}, ReplayWorkId = {ReplayWorkId} WHERE Id IN %s
 
 -- name: read_open_items
@@ -107,7 +107,8 @@ WHERE JobId = %(job_id)s AND State IN ('waiting', 'deferred') LIMIT %(limit)s
 
 -- name: skip_job_items
 -- Open items of a cancelled job, under the lock of `take_job_step`. Rows by primary key.
-UPDATE `_System_ConnectorJobItem` SET State = 'skipped', Code = 'cancelled', Reason = 'the job was cancelled' WHERE Id IN %(ids)s
+UPDATE `_System_ConnectorJobItem` FORCE INDEX (PRIMARY)
+SET State = 'skipped', Code = 'cancelled', Reason = 'the job was cancelled' WHERE Id IN %(ids)s
 
 -- name: read_job_items
 -- Items of a job in some states, in lane order behind a place. No lock. Index: ux_job_item_state where one state is asked for.
