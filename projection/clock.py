@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import overload
+from typing import Any, overload
 
 from django.db import connection
 
@@ -15,6 +16,11 @@ def from_db(value: datetime) -> datetime: ...
 def from_db(value: datetime | None) -> datetime | None:
     """A DATETIME as the driver returns it, made aware."""
     return None if value is None else value.replace(tzinfo=UTC)
+
+
+def aware(row: Iterable[Any]) -> list[Any]:
+    """The values of a row as the driver returns it, its times made aware."""
+    return [from_db(value) if isinstance(value, datetime) else value for value in row]
 
 
 @overload

@@ -20,7 +20,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, Self
 
-from projection.clock import from_db
+from projection.clock import aware
 
 
 class JobKind(StrEnum):
@@ -81,11 +81,9 @@ class JobRow:
 
     @classmethod
     def of(cls, row: tuple[Any, ...]) -> Self:
-        values = list(row)
-        values[1], values[5], values[7] = JobKind(values[1]), bool(values[5]), JobState(values[7])
-        for index in (9, 16, 17, 18):
-            values[index] = from_db(values[index])
-        values[19] = None if values[19] is None else values[19] / 1_000_000
+        id, kind, filter, reason, actor, retarget, rate, state, *rest, due_in = aware(row)
+        seconds = None if due_in is None else due_in / 1_000_000
+        values: list[Any] = [id, JobKind(kind), filter, reason, actor, bool(retarget), rate, JobState(state), *rest, seconds]
         return cls(*values)
 
     @property
@@ -115,6 +113,6 @@ class JobItemRow:
 
     @classmethod
     def of(cls, row: tuple[Any, ...]) -> Self:
-        values = list(row)
-        values[6] = ItemState(values[6])
+        *before, state, code, reason, replay_work_id = row
+        values: list[Any] = [*before, ItemState(state), code, reason, replay_work_id]
         return cls(*values)

@@ -1,7 +1,8 @@
-"""Managers of the projection tables: one method per named statement, with the statement's name.
+"""Managers of the projection tables: one method for a named statement, with the statement's name.
 
-What each statement changes, locks and means by 0 rows stands above its text in `sql/`. Each method is one statement unless it says
-otherwise, and joins its caller's transaction.
+Here are the statements whose parameters or rows take a shape that a room should not have to know, or that several rooms send; others
+are sent by name from their one room (`sending`). What each changes, locks and means by 0 rows stands above its text in `sql/`. Each
+method is one statement unless it says otherwise, and joins its caller's transaction.
 """
 
 from __future__ import annotations
@@ -96,6 +97,18 @@ class WorkItemManager(models.Manager["WorkItem"]):
     """Statements about executable work."""
 
     # admit
+
+    def lock_namespace(self, namespace: str) -> int | None:
+        """The next ordinal; None = no such namespace."""
+        rows = fetch("lock_namespace", namespace=namespace)
+        return rows[0][0] if rows else None
+
+    def lock_packs(self, ids: Iterable[int]) -> list[tuple[int, str, str, datetime]]:
+        """(id, incarnation, state, aware database time), by ascending id."""
+        return [(row[0], row[1], row[2], from_db(row[3])) for row in fetch("lock_packs", ids=tuple(sorted(set(ids))))]
+
+    def set_next_ordinal(self, namespace: str, following: int) -> int:
+        return execute("set_next_ordinal", namespace=namespace, next=following)
 
     def read_current_generations(self, keys: Sequence[str]) -> list[int]:
         return [row[0] for row in fetch("read_current_generations", keys=tuple(keys), limit=len(keys) + 1)]
@@ -256,17 +269,3 @@ class WorkItemManager(models.Manager["WorkItem"]):
 
     def end_unclaimed_work_items(self, ids: Sequence[int], state: str) -> int:
         return execute("end_unclaimed_work_items", ids=tuple(ids), state=state)
-
-    # replay
-
-    def lock_namespace(self, namespace: str) -> int | None:
-        """The next ordinal; None = no such namespace."""
-        rows = fetch("lock_namespace", namespace=namespace)
-        return rows[0][0] if rows else None
-
-    def lock_packs(self, ids: Iterable[int]) -> list[tuple[int, str, str, datetime]]:
-        """(id, incarnation, state, aware database time), by ascending id."""
-        return [(row[0], row[1], row[2], from_db(row[3])) for row in fetch("lock_packs", ids=tuple(sorted(set(ids))))]
-
-    def set_next_ordinal(self, namespace: str, following: int) -> int:
-        return execute("set_next_ordinal", namespace=namespace, next=following)

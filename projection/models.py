@@ -1,7 +1,7 @@
 """Tables of the projection: facts, executable work, its failures, holds, workers and the protocol checkpoint.
 
-Column names are the canonical schema's (`activation.py` checks them). Reads for pages use these models; every write that locks
-or is set-based is a named statement in `sql/`, called by a manager method of the same name.
+Column names are the canonical schema's (`activation.py` checks them). Reads for pages use these models; whatever locks or is
+set-based is a named statement in `sql/`, sent by a manager method of the same name or by its one room.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SOURCE_ID_LENGTH = 512
 class Event(models.Model):
     """One immutable fact taken from a receipt, for one route (RouteId NULL: unrouted).
 
-    The columns from ExecutorOwner on are the legacy lifecycle: written once at insert, and moved only by the ownership fence.
+    The columns from ExecutorOwner to TerminalAt are the legacy lifecycle: written at insert, moved by the ownership fence and old binaries.
     """
 
     id = models.BigAutoField(primary_key=True, db_column="Id")

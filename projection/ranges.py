@@ -107,7 +107,7 @@ def as_input(row: EventRow, ordinal: int) -> Input:
     return Input(
         event_id=row.id,
         ordinal=ordinal,
-        kind=row.provider_kind,
+        kind=row.kind,
         source=Source(row.source_type, row.source_id),
         delivery_id=row.delivery_id,
         provider_time=row.provider_time,

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Self
 
-from projection.clock import from_db
+from projection.clock import aware
 from projection.order import Place
 from projection.states import NONTERMINAL, State
 
 WORK_COLUMNS: Final = (
     "Id, WorkId, ProjectionKey, ProjectionActiveKey, ReplayOfWorkId, EventId, Namespace, ExecutionClass, LaneKey, LanePosition, "
     "LaneOrdinal, EventCreatedDate, DeliverySequence, State, RunAfter, Attempts, MaxAttempts, LeaseToken, ClaimedAt, SourceScopeKey, "
-    "LeaseExpiresAt, CreatedDate, SourceLane, DiscardedAt, TerminalAt, "
-    "FirstClaimedAt"
+    "LeaseExpiresAt, CreatedDate, SourceLane, DiscardedAt, TerminalAt, FirstClaimedAt"
 )
 """The columns of a WorkRow: `{work_columns}` in the SQL texts."""
+STATE: Final = WORK_COLUMNS.split(", ").index("State")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +52,8 @@ class WorkRow:
 
     @classmethod
     def of(cls, row: tuple[Any, ...]) -> Self:
-        values = list(row)
-        for index in (11, 14, 18, 20, 21, 23, 24, 25):
-            values[index] = from_db(values[index])
-        values[13] = State(values[13])
+        values = aware(row)
+        values[STATE] = State(values[STATE])
         return cls(*values)
 
     @property
@@ -99,9 +97,7 @@ class KnownEvent:
 
     @classmethod
     def of(cls, row: tuple[Any, ...]) -> Self:
-        values = list(row)
-        values[5], values[7] = from_db(values[5]), from_db(values[7])
-        return cls(*values)
+        return cls(*aware(row))
 
     @property
     def place(self) -> Place:
@@ -120,13 +116,15 @@ class LaneRow:
 
     @classmethod
     def of(cls, row: tuple[Any, ...]) -> Self:
-        return cls(row[0], row[1], State(row[2]), row[3], from_db(row[4]))
+        id, lane_key, state, position, run_after = aware(row)
+        return cls(id, lane_key, State(state), position, run_after)
 
 
 EVENT_COLUMNS: Final = (
     "Id, EnqueueOrdinal, ProviderKind, SourceType, SourceId, DeliveryId, ProviderTimestamp, Payload, PayloadSha256, CreatedDate, "
-    "DeliverySequence, ReplayOfEventId, ProviderKind"
+    "ReplayOfEventId"
 )
+"""The columns of an EventRow: `{event_columns}` in the SQL texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,20 +141,11 @@ class EventRow:
     payload: str
     payload_sha256: str
     created: datetime
-    delivery_sequence: int
     replay_of_event_id: int | None
-    provider_kind: str
 
     @classmethod
     def of(cls, row: tuple[Any, ...]) -> Self:
-        values = list(row)
-        values[6], values[9] = from_db(values[6]), from_db(values[9])
-        return cls(*values)
-
-
-def prefixed(alias: str, columns: str) -> str:
-    """`w` + "Id, WorkId" → "w.Id, w.WorkId"."""
-    return ", ".join(f"{alias}.{column.strip()}" for column in columns.split(","))
+        return cls(*aware(row))
 
 
 FACT_COLUMNS: Final = (
@@ -164,3 +153,9 @@ FACT_COLUMNS: Final = (
     "TargetMutationLane, DeliveryId, DeliveryKey, DeliverySequence, EnqueueOrdinal, ProviderTimestamp, Payload, PayloadSha256, "
     "ProjectionKey, ReplayOfEventId, NextAttemptAt, CreatedDate, ErasureId"
 )
+"""The columns of a stored fact (`stored.py`): `{fact_columns}` in the SQL texts."""
+
+
+def prefixed(alias: str, columns: str) -> str:
+    """`w` + "Id, WorkId" → "w.Id, w.WorkId"."""
+    return ", ".join(f"{alias}.{column.strip()}" for column in columns.split(","))
