@@ -24,7 +24,7 @@ from projection.id_set import IdSet
 from projection.logs import log_event
 from projection.models import Event, WorkItem
 from projection.refusals import Refused
-from projection.settle import chunks
+from projection.sending import chunks
 from projection.states import ReceiptState
 from projection.units import run_unit
 

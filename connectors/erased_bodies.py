@@ -14,8 +14,7 @@ from connectors.delivery import Headers, IngressRequest
 from connectors.reading import ReceiptFacts, read_receipt, receipt_of
 from connectors.route_book import RouteBook
 from projection.erasure import ERASED_TEXT
-from projection.sending import Sender, by_id
-from projection.settle import chunks
+from projection.sending import Sender, by_id, chunks
 
 sql: Final = Sender(Path(__file__).parent / "sql")
 

@@ -10,8 +10,7 @@ from typing import Final
 
 from projection.clock import to_db
 from projection.prune import Preview
-from projection.sending import Sender
-from projection.settle import chunks
+from projection.sending import Sender, chunks
 from projection.states import ReceiptState
 from projection.units import run_unit
 from projection.worker import Stop, never

@@ -22,8 +22,7 @@ from projection.facts import InboundEvent, RouteFacts
 from projection.identity import delivery_key
 from projection.logs import log_event
 from projection.repair import BATCH
-from projection.sending import Sender
-from projection.settle import chunks
+from projection.sending import Sender, chunks
 from projection.stored import stored_events
 from projection.units import run_unit
 

@@ -14,7 +14,7 @@ from projection.identity import per_event_work_id
 from projection.models import Event, WorkItem
 from projection.order import Membership, Place
 from projection.rows import KnownEvent
-from projection.settle import chunks
+from projection.sending import chunks
 
 DELIVERIES_A_STATEMENT: Final = 1000
 KEYS_A_STATEMENT: Final = 128

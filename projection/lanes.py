@@ -17,8 +17,7 @@ from projection.clock import to_db
 from projection.logs import log_event
 from projection.models import WorkItem
 from projection.rows import LaneRow, WorkRow
-from projection.sending import execute
-from projection.settle import chunks
+from projection.sending import chunks, execute
 from projection.states import State
 from projection.units import duplicate_key, run_unit
 from projection.wake import notify

@@ -20,7 +20,7 @@ from projection.logs import log_event
 from projection.models import WorkItem
 from projection.order import Place, latest
 from projection.rows import WorkRow
-from projection.settle import chunks
+from projection.sending import chunks
 from projection.states import State
 from projection.union import is_proven, refuse_losses
 

@@ -15,8 +15,7 @@ from projection.clock import to_db
 from projection.logs import log_event
 from projection.oldest_ends import FROM_THE_START, take_oldest_ends
 from projection.removal import per_event, remove_events
-from projection.sending import fetch
-from projection.settle import chunks
+from projection.sending import chunks, fetch
 from projection.states import TERMINAL
 from projection.terms import Preview, Pruned, Terms
 from projection.units import run_unit

@@ -15,7 +15,7 @@ from projection.facts import Input, Source
 from projection.models import Event, WorkItem
 from projection.order import Membership, Place, replay_order
 from projection.rows import EventRow
-from projection.settle import chunks
+from projection.sending import chunks
 
 RANGES_A_STATEMENT: Final = 256
 LONGEST_LINEAGE: Final = 1000

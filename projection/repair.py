@@ -17,8 +17,7 @@ from projection.event_pages import event_pages
 from projection.logs import log_event
 from projection.materialize import Stages, materialize
 from projection.models import Event, WorkItem
-from projection.sending import fetch
-from projection.settle import chunks
+from projection.sending import chunks, fetch
 from projection.stored import stored_facts
 from projection.units import run_unit
 from projection.wake import notify_after_commit

@@ -1,11 +1,12 @@
-"""How named statements reach the server: parameters, packet-sized multi-row inserts, derived rows."""
+"""How named statements reach the server: parameters, chunks, packet-sized multi-row inserts, derived rows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
+from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from django.db import DEFAULT_DB_ALIAS, connection, connections
 
@@ -13,6 +14,7 @@ from projection.multi_row import multi_row_texts
 from projection.older_schema import fitted
 from projection.statements import catalogue
 
+T = TypeVar("T")
 LONGEST_INSERT_BYTES: Final = 8 * 1024 * 1024
 """One INSERT text; further bounded by half of the server's max_allowed_packet (escaping can double a text)."""
 
@@ -69,6 +71,13 @@ class Sender:
 _projection: Final = Sender(Path(__file__).parent / "sql")
 fetch, fetch_each, execute, insert_rows = _projection.fetch, _projection.fetch_each, _projection.execute, _projection.insert_rows
 """The projection's own statements."""
+
+
+def chunks(values: Iterable[T], size: int) -> Iterator[list[T]]:
+    """The values in lists of at most `size`: what one statement, or one unit, takes."""
+    iterator = iter(values)
+    while chunk := list(islice(iterator, size)):
+        yield chunk
 
 
 def by_id(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> tuple[dict[str, str], list[Any]]:

@@ -5,28 +5,20 @@ Joins the admitted transaction. One bounded statement per 256 requested sources.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import datetime
-from itertools import islice
-from typing import Final, TypeVar
+from typing import Final
 
 from projection.clock import from_db, to_db
 from projection.facts import InboundEvent
 from projection.identity import source_key
 from projection.models import Event
+from projection.sending import chunks
 
-T = TypeVar("T")
 KEYS_A_STATEMENT: Final = 256
 
 Burst = tuple[int, int, str]
 """(pack id, route id, source key): what shares one deadline. The route's row fixes the companion."""
-
-
-def chunks(values: Iterable[T], size: int) -> Iterator[list[T]]:
-    """The values in lists of at most `size`."""
-    iterator = iter(values)
-    while chunk := list(islice(iterator, size)):
-        yield chunk
 
 
 def burst_of(event: InboundEvent) -> Burst | None:

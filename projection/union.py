@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from projection.models import Event, WorkItem
 from projection.order import Membership, Place
 from projection.rows import WorkRow
-from projection.settle import chunks
+from projection.sending import chunks
 
 KEYS_A_STATEMENT = 128
 

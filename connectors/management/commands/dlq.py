@@ -21,7 +21,7 @@ from projection.discard import Discarded, preview_discards
 from projection.job_rows import ItemState, JobItemRow, JobKind, JobRow
 from projection.refusals import Refused
 from projection.replay_decision import Deferred, Replayed
-from projection.settle import chunks
+from projection.sending import chunks
 
 ITEMS_AT_ONCE: Final = 1000
 """Dead letters of a filter that one call acts on itself; more of them become a bulk job, so that a kill loses nothing."""
