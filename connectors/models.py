@@ -40,6 +40,7 @@ class Namespace(Pausable):
     class Meta:
         db_table = "_System_ConnectorNamespace"
         indexes = [models.Index(fields=["paused_at"], name="ix_namespace_paused")]
+        permissions = [("pause_namespace", "Can pause namespaces"), ("resume_namespace", "Can resume paused namespaces")]
 
     def __str__(self) -> str:
         return str(self.name)
@@ -66,6 +67,7 @@ class Pack(Pausable):
             models.Index(fields=["namespace", "name", "state"], name="ix_pack_name"),
             models.Index(fields=["paused_at"], name="ix_pack_paused"),
         ]
+        permissions = [("pause_pack", "Can pause packs"), ("resume_pack", "Can resume paused packs")]
 
     def __str__(self) -> str:
         return f"{self.name} {self.version}"
@@ -140,6 +142,7 @@ class Route(Pausable):
             models.Index(fields=["pack_id", "is_current"], name="ix_route_pack"),
             models.Index(fields=["paused_at"], name="ix_route_paused"),
         ]
+        permissions = [("pause_route", "Can pause routes"), ("resume_route", "Can resume paused routes")]
 
     def __str__(self) -> str:
         return f"{self.route_key} v{self.version}"
@@ -211,6 +214,7 @@ class Receipt(models.Model):
             models.Index(fields=["idempotency_key"], name="ix_receipt_key"),
             models.Index(fields=["state", "received_at", "id"], name="ix_receipt_state"),
         ]
+        permissions = [("reroute_receipt", "Can give quarantined receipts back to the router")]
 
     def __str__(self) -> str:
         return f"receipt {self.id}"

@@ -46,6 +46,12 @@ class Job(models.Model):
             models.UniqueConstraint(fields=["next_step_at", "id"], name="ux_job_due"),
             models.UniqueConstraint(fields=["finished_at", "id"], name="ux_job_finished"),
         ]
+        permissions = [
+            ("pause_job", "Can pause bulk jobs"),
+            ("resume_job", "Can resume bulk jobs"),
+            ("cancel_job", "Can cancel bulk jobs"),
+            ("throttle_job", "Can change the rate of bulk jobs"),
+        ]
 
     def __str__(self) -> str:
         return f"job {self.id}"

@@ -151,7 +151,9 @@ class WorkItem(models.Model):
             ("replay_workitem", "Can replay dead work"),
             ("cancel_workitem", "Can cancel waiting work"),
             ("discard_workitem", "Can discard dead work"),
-            ("hold_lane", "Can hold and release lanes"),
+            ("retry_workitem", "Can end the wait of work that waits to retry"),
+            ("hold_lane", "Can hold lanes"),
+            ("release_lane", "Can release held lanes"),
         ]
 
     def __str__(self) -> str:
@@ -277,6 +279,7 @@ class Destination(models.Model):
     class Meta:
         db_table = "_System_ConnectorDestination"
         indexes = [models.Index(fields=["state", "parked_until"], name="ix_destination_state")]
+        permissions = [("try_destination", "Can let a parked destination be tried at once")]
 
     def __str__(self) -> str:
         return f"destination {self.name}"
