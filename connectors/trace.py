@@ -1,18 +1,20 @@
 """Trace: paste an id, see what became of it: receipts → events → work items → failures.
 
-The text may be a delivery id, a source id (or `type:id`), a lane, a WorkId or a receipt's number. Only indexed look-ups, at most
-LIMIT rows of each kind, and no payload. A database may compare texts blindly (trailing spaces, case): equality is decided here.
+The text may be a delivery id, a source id (or `type:id`), a lane, a WorkId, or the number of a receipt or event (`WAYS`). Only
+indexed look-ups, at most LIMIT rows of each kind, and no payload. A database may compare texts blindly (trailing spaces, case):
+equality is decided here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import Final, Generic, TypeVar
 
 from django.db.models import Model, Q, QuerySet
 
 from connectors.models import Receipt
+from connectors.source_events import newest_of_source
 from connectors.traced import TracedEvent, TracedFailure, TracedItem, TracedReceipt
 from projection import lineage
 from projection.models import Event, WorkFailure, WorkItem
@@ -26,6 +28,33 @@ LONGEST_TEXT: Final = 700
 """Characters of the longest searchable text (a lane); a longer one names nothing."""
 COLONS: Final = 8
 """`type:id` is tried at each of the first colons: types and ids may contain some themselves."""
+WAYS: Final = {
+    "receipt_delivery": "delivery id of a receipt",
+    "event_delivery": "delivery id of an event",
+    "receipt": "number of a receipt",
+    "event": "number of an event",
+    "source": "source (type:id)",
+    "source_id": "source id",
+    "work_id": "work id",
+    "lane": "source lane",
+}
+"""In which ways a text may name something, in the order in which they are tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One way in which the text names something: how many rows of its kind (the newest, at most the limit)."""
+
+    way: str
+    """A key of WAYS."""
+    kind: str
+    """`receipt`, `event` or `work_item`."""
+    rows: int
+    more: bool
+
+    @property
+    def title(self) -> str:
+        return WAYS[self.way]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +66,8 @@ class Trace:
     work_items: list[TracedItem]
     failures: list[TracedFailure]
     truncated: bool
-    """Some kind had more than LIMIT rows; the newest are shown."""
+    """Some kind had more rows than are shown, or could not be looked through to the end; the newest are shown."""
+    matches: list[Match]
 
     @property
     def found(self) -> bool:
@@ -46,29 +76,44 @@ class Trace:
 
 @dataclass(slots=True)
 class _Found:
+    limit: int
     receipts: dict[int, Receipt] = field(default_factory=dict)
     events: dict[int, Event] = field(default_factory=dict)
     items: dict[int, WorkItem] = field(default_factory=dict)
+    owners: dict[int, int] = field(default_factory=dict)
+    """Event id → id of the ordinary generation that has it among its inputs."""
+    matches: list[Match] = field(default_factory=list)
     truncated: bool = False
 
+    def work_id(self, event: Event) -> str | None:
+        """The WorkId of what took the event first, if it is shown."""
+        owner = self.items.get(self.owners.get(event.id, 0))
+        if owner is None and event.id not in self.owners:
+            owner = min((item for item in self.items.values() if item.event_id == event.id), key=lambda item: item.id, default=None)
+        return owner.work_id if owner else None
 
-def trace(text: str, limit: int = LIMIT) -> Trace:
-    """What `text` names and all that came of it; nothing (not `found`) when nothing has it.
+
+def trace(text: str, limit: int = LIMIT, *, only: str | None = None) -> Trace:
+    """What `text` names and all that came of it; nothing (not `found`) when nothing has it. `only`: one of WAYS.
 
     About a dozen statements, a few more for each hundred rows and for each level of replay.
     """
-    found = _Found()
+    found = _Found(limit)
     if 0 < len(text) <= LONGEST_TEXT and storable(text) == text:
-        _seed(found, text, limit)
-        _follow(found, limit)
+        _seed(found, text, only)
+        _follow(found)
     failures = list(WorkFailure.objects.filter(work_item_id__in=list(found.items)).order_by("-id")[: limit + 1])
     found.truncated |= len(failures) > limit
     return Trace(
         [TracedReceipt.of(row) for row in sorted(found.receipts.values(), key=lambda row: (row.received_at, row.id))],
-        [TracedEvent.of(row) for row in sorted(found.events.values(), key=lambda row: (row.enqueue_ordinal, row.id))],
+        [
+            TracedEvent.of(row, found.work_id(row))
+            for row in sorted(found.events.values(), key=lambda row: (row.enqueue_ordinal, row.id))
+        ],
         [TracedItem.of(row) for row in sorted(found.items.values(), key=lambda row: (row.lane_ordinal, row.id))],
         [TracedFailure.of(row) for row in sorted(failures[:limit], key=lambda row: row.id)],
         found.truncated,
+        found.matches,
     )
 
 
@@ -84,20 +129,74 @@ def _items() -> QuerySet[WorkItem]:
     return WorkItem.objects.order_by("-id")
 
 
-def _seed(found: _Found, text: str, limit: int) -> None:
-    """What the text names itself."""
-    _take(found, found.receipts, _receipts().filter(idempotency_key=text), limit, lambda row: row.idempotency_key == text)
-    if text.isascii() and text.isdecimal() and len(text) < 19:
-        _take(found, found.receipts, _receipts().filter(id=int(text)), limit)
-    delivered = text[:255]  # the readable column keeps so many characters of a longer delivery id
-    _take(found, found.events, _events().filter(delivery_id=delivered), limit, lambda row: row.delivery_id == delivered)
-    _take(found, found.events, _events().filter(source_id=text), limit, lambda row: row.source_id == text)
+@dataclass(frozen=True, slots=True)
+class _Naming(Generic[R]):
+    """One way in which a text names rows: where to look, and whether a row that the database found really has the name."""
+
+    way: str
+    rows: Callable[[_Found, str], Iterable[QuerySet[R]]]
+    has_name: Callable[[R, str], bool]
+
+
+def _numbered(rows: QuerySet[R], text: str) -> Sequence[QuerySet[R]]:
+    return [rows.filter(pk=int(text))] if text.isascii() and text.isdecimal() and len(text) < 19 else []
+
+
+def _sources(found: _Found, text: str) -> Iterator[QuerySet[Event]]:
     for source_type, source_id in _splits(text):
-        rows = _events().filter(source_id=source_id, source_type=source_type)
-        _take(found, found.events, rows, limit, lambda row: f"{row.source_type}:{row.source_id}" == text)
-    if text.isascii():  # a WorkId is; comparing the column with anything else is an error of collations
-        _take(found, found.items, _items().filter(work_id=text), limit, lambda row: row.work_id == text)
-    _take(found, found.items, _items().filter(source_lane=text), limit, lambda row: row.source_lane == text)
+        newest = newest_of_source(source_type, source_id, found.limit + 1)
+        found.truncated |= newest.is_cut
+        if newest.ids:
+            yield _events().filter(id__in=newest.ids)
+
+
+_RECEIPT_NAMINGS: Final[Sequence[_Naming[Receipt]]] = (
+    _Naming(
+        "receipt_delivery",
+        lambda _, text: [_receipts().filter(idempotency_key=text)],
+        lambda row, text: row.idempotency_key == text,
+    ),
+    _Naming("receipt", lambda _, text: _numbered(_receipts(), text), lambda _row, _text: True),
+)
+_EVENT_NAMINGS: Final[Sequence[_Naming[Event]]] = (
+    _Naming(
+        "event_delivery",  # the readable column keeps 255 characters of a longer delivery id
+        lambda _, text: [_events().filter(delivery_id=text[:255])],
+        lambda row, text: row.delivery_id == text[:255],
+    ),
+    _Naming("event", lambda _, text: _numbered(_events(), text), lambda _row, _text: True),
+    _Naming("source", _sources, lambda row, text: f"{row.source_type}:{row.source_id}" == text),
+    _Naming("source_id", lambda _, text: [_events().filter(source_id=text)], lambda row, text: row.source_id == text),
+)
+_ITEM_NAMINGS: Final[Sequence[_Naming[WorkItem]]] = (
+    _Naming(
+        "work_id",  # is ASCII; comparing the column with anything else is an error of collations
+        lambda _, text: [_items().filter(work_id=text)] if text.isascii() else [],
+        lambda row, text: row.work_id == text,
+    ),
+    _Naming("lane", lambda _, text: [_items().filter(source_lane=text)], lambda row, text: row.source_lane == text),
+)
+
+
+def _seed(found: _Found, text: str, only: str | None) -> None:
+    """What the text names itself."""
+    _match(found, found.receipts, "receipt", _RECEIPT_NAMINGS, text, only)
+    _match(found, found.events, "event", _EVENT_NAMINGS, text, only)
+    _match(found, found.items, "work_item", _ITEM_NAMINGS, text, only)
+    order = list(WAYS)
+    found.matches.sort(key=lambda match: order.index(match.way))
+
+
+def _match(  # noqa: PLR0917  # one line for each kind above
+    found: _Found, kept: dict[int, R], kind: str, namings: Sequence[_Naming[R]], text: str, only: str | None
+) -> None:
+    for naming in namings:
+        if only in (None, naming.way):
+            looked = [row for rows in naming.rows(found, text) for row in rows[: found.limit + 1]]
+            rows = [row for row in looked if naming.has_name(row, text)]
+            if rows:
+                found.matches.append(Match(naming.way, kind, min(len(rows), found.limit), len(rows) > found.limit))
+            _keep(found, kept, rows)
 
 
 def _splits(text: str) -> Iterator[tuple[str, str]]:
@@ -109,20 +208,22 @@ def _splits(text: str) -> Iterator[tuple[str, str]]:
         at = text.find(":", at + 1)
 
 
-def _follow(found: _Found, limit: int) -> None:
+def _follow(found: _Found) -> None:
     """Down and up from the seeds: a receipt's events, an item's inputs, an event's items and their replays, and all receipts."""
-    if found.receipts:
-        _take(found, found.events, _events().filter(receipt_id__in=list(found.receipts)), limit)
+    limit = found.limit
+    _take(found, found.events, _by_id(_events(), lineage.events_of_receipts(found.receipts, limit + 1), found.events))
     inputs = lineage.event_ids_of(list(found.items.values()), limit + 1)
-    _take(found, found.events, _by_id(_events(), inputs, found.events), limit)
-    took = lineage.items_of(list(found.events.values()), limit)
-    _take(found, found.items, _by_id(_items(), took, found.items), limit)
+    _take(found, found.events, _by_id(_events(), inputs, found.events))
+    events = list(found.events.values())
+    found.owners = lineage.owners_of(events)
+    took = lineage.selecting_items(events, limit) | set(found.owners.values())
+    _take(found, found.items, _by_id(_items(), took, found.items))
     relatives = lineage.replay_lineage(list(found.items.values()))
-    _take(found, found.items, _by_id(_items(), relatives, found.items), limit)
+    _take(found, found.items, _by_id(_items(), relatives, found.items))
     selected = {item.event_id for item in found.items.values() if item.replay_of_work_id}
-    _take(found, found.events, _by_id(_events(), selected, found.events), limit)
-    _take(found, found.receipts, _by_id(_receipts(), {event.receipt_id for event in found.events.values()}, found.receipts), limit)
-    _take(found, found.receipts, _receipts().filter(_same_delivery(found.receipts.values())), limit)
+    _take(found, found.events, _by_id(_events(), selected, found.events))
+    _take(found, found.receipts, _by_id(_receipts(), {event.receipt_id for event in found.events.values()}, found.receipts))
+    _take(found, found.receipts, _receipts().filter(_same_delivery(found.receipts.values())))
 
 
 def _by_id(rows: QuerySet[R], ids: Iterable[int], known: Iterable[int]) -> QuerySet[R]:
@@ -142,14 +243,17 @@ def _same_delivery(receipts: Iterable[Receipt]) -> Q:
     return condition
 
 
-def _take(
-    found: _Found, kept: dict[int, R], rows: QuerySet[R], limit: int, is_exact: Callable[[R], bool] = lambda _row: True
-) -> None:
-    """Keep the newest rows of a query in `kept`, at most `limit` of its kind in all."""
-    for row in [row for row in rows[: limit + 1] if is_exact(row)]:
+def _take(found: _Found, kept: dict[int, R], rows: QuerySet[R]) -> None:
+    """Keep the newest rows of a query in `kept`."""
+    _keep(found, kept, rows[: found.limit + 1])
+
+
+def _keep(found: _Found, kept: dict[int, R], rows: Iterable[R]) -> None:
+    """Keep rows, at most the limit of their kind in all."""
+    for row in rows:
         if row.pk in kept:
             continue
-        if len(kept) >= limit:
+        if len(kept) >= found.limit:
             found.truncated = True
             return
         kept[row.pk] = row

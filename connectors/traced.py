@@ -91,9 +91,13 @@ class TracedEvent:
     payload_sha256: str
     erased: bool
     """A tombstone: payload and readable names are gone."""
+    due: datetime | None
+    """Until when its burst settles; equal to `created` where nothing settles."""
+    work_id: str | None
+    """What took it: the generation that has it among its inputs, or the item that selects it. None: not known, or no work."""
 
     @classmethod
-    def of(cls, row: Event) -> Self:
+    def of(cls, row: Event, work_id: str | None = None) -> Self:
         return cls(
             id=row.id,
             receipt_id=row.receipt_id,
@@ -115,6 +119,8 @@ class TracedEvent:
             created=row.created_date,
             payload_sha256=row.payload_sha256,
             erased=row.erasure_id is not None,
+            due=row.next_attempt_at,
+            work_id=work_id,
         )
 
 
@@ -141,7 +147,9 @@ class TracedItem:
     run_after: datetime
     lease_owner: str | None
     lease_expires_at: datetime | None
+    first_claimed_at: datetime | None
     claimed_at: datetime | None
+    """The newest claim."""
     terminal_at: datetime | None
     discarded_at: datetime | None
     discarded_by: str | None
@@ -171,6 +179,7 @@ class TracedItem:
             run_after=row.run_after,
             lease_owner=row.lease_owner,
             lease_expires_at=row.lease_expires_at,
+            first_claimed_at=row.first_claimed_at,
             claimed_at=row.claimed_at,
             terminal_at=row.terminal_at,
             discarded_at=row.discarded_at,

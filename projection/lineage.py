@@ -36,15 +36,31 @@ def items_of(events: Sequence[Event], limit: int) -> set[int]:
 
     One statement for each 100 events, and one more for those without ordinals.
     """
+    return selecting_items(events, limit) | set(owners_of(events).values())
+
+
+def selecting_items(events: Sequence[Event], limit: int) -> set[int]:
+    """Ids of the work items that select one of the events: per-event items, generations, replays. One statement."""
     if not events:
         return set()
-    found = {row[0] for row in fetch("read_selecting_items", event_ids=tuple(event.id for event in events), limit=limit)}
+    return {row[0] for row in fetch("read_selecting_items", event_ids=tuple(event.id for event in events), limit=limit)}
+
+
+def owners_of(events: Sequence[Event]) -> dict[int, int]:
+    """Event id → id of the ordinary generation whose range holds it; events of no projection, and those whose task is missing, are
+    left out. One statement for each 100 events, and one more for those without ordinals.
+    """
     projected = [event for event in events if event.projection_key and event.replay_of_event_id is None and event.route_id]
     with_ordinal = [event for event in projected if event.enqueue_ordinal]
     placed = dict(_each("read_generation_at", [(e.id, e.projection_key, e.enqueue_ordinal) for e in with_ordinal]))
     by_time = [(*_place(event),) for event in projected if event.id not in placed]
     placed.update(_each("read_generation_by_time", by_time))
-    return found | set(placed.values())
+    return placed
+
+
+def events_of_receipts(receipt_ids: Iterable[int], limit: int) -> set[int]:
+    """Ids of the newest events of each receipt, at most `limit` of each. One statement for each 100 receipts."""
+    return {row[0] for row in _each("read_receipt_event_ids", [(one, limit) for one in receipt_ids])}
 
 
 def _place(event: Event) -> tuple[Any, ...]:

@@ -17,6 +17,10 @@ SELECT Id FROM `_System_ConnectorWorkItem` WHERE EventId IN %(event_ids)s ORDER 
  WHERE g.ProjectionKey = %s AND (g.EventCreatedDate, g.DeliverySequence, g.EventId) >= (%s, %s, %s) AND g.ReplayOfWorkId IS NULL
  ORDER BY g.LaneOrdinal, g.EventId LIMIT 1)
 
+-- name: read_receipt_event_ids
+-- Newest events of one receipt, at most a limit. Sent for many receipts as one UNION ALL. Index: ix_event_receipt, backwards.
+(SELECT Id FROM `_System_ConnectorEvent` WHERE ReceiptId = %s ORDER BY ReceiptId DESC, Id DESC LIMIT %s)
+
 -- name: read_replays
 -- The replay of each given item, if it has one. Index: unique ReplayOfWorkId.
 SELECT WorkId, Id FROM `_System_ConnectorWorkItem` WHERE ReplayOfWorkId IN %(work_ids)s

@@ -8,6 +8,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from connectors import source_events
 from connectors.models import Receipt
 from connectors.trace import Trace, trace
 from projection.clock import now
@@ -53,7 +54,43 @@ def test_a_request_id_leads_to_all_items_of_the_request() -> None:
     unrouted = event_row(None, receipt_id=source.id)
     expected = ([source.id], [*(e.id for e in events), unrouted.id], [i.work_id for i in items])
     assert shape(trace("req-1")) == expected
-    assert shape(trace(str(source.id))) == expected
+    assert shape(trace(str(source.id), only="receipt")) == expected
+
+
+def test_a_number_names_a_receipt_and_an_event() -> None:
+    event = event_row(PAGES, id=7001, receipt_id=7001, source_id="other")
+    work_row(event)
+    source = receipt(id=7001)
+    found = trace("7001")
+    assert [(match.way, match.kind, match.rows) for match in found.matches] == [("receipt", "receipt", 1), ("event", "event", 1)]
+    assert shape(found)[:2] == ([source.id], [event.id])
+    assert shape(trace("7001", only="event"))[1] == [event.id]
+    assert not trace("7001", only="source_id").found
+
+
+def test_each_way_of_a_match_is_told() -> None:
+    work_row(event_row())
+    ways = [(match.way, match.kind, match.rows, match.more) for match in trace("contact:42").matches]
+    assert ways == [("source", "event", 1, False), ("lane", "work_item", 1, False)]
+    event_row()
+    assert [(match.rows, match.more) for match in trace("42", limit=1, only="source_id").matches] == [(1, True)]
+
+
+def test_each_event_says_what_took_it() -> None:
+    first, second = event_row(), event_row()
+    item = work_row(event_row(), "dead", lane_position=first.enqueue_ordinal)
+    again = replay_row(item, "processed")
+    page = work_row(event_row(PAGES))
+    unrouted = event_row(None)
+    took = {event.id: event.work_id for event in trace("42").events}
+    assert took == {
+        first.id: item.work_id,
+        second.id: item.work_id,
+        item.event_id: item.work_id,
+        again.event_id: again.work_id,
+        page.event_id: page.work_id,
+        unrouted.id: None,
+    }
 
 
 def test_an_event_inside_a_range_leads_to_the_generation_that_takes_it() -> None:
@@ -143,6 +180,18 @@ def test_the_answer_is_bounded_and_says_so() -> None:
     assert (len(found.events), len(found.work_items), found.truncated) == (5, 5, True)
     assert found.events[-1].id == Event.objects.latest("id").id
     assert not trace("contact:42", limit=7).truncated
+
+
+def test_a_source_is_told_from_others_of_its_id_within_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = [event_row(PAGES, source_type="issue", source_id="1").id for _ in range(2)]
+    for _ in range(20):
+        event_row(PAGES, source_type="repository", source_id="1")
+    monkeypatch.setattr(source_events, "_FIRST_LOOK", 4)
+    monkeypatch.setattr(source_events, "_LATER_LOOK", 8)
+    assert (shape(trace("issue:1"))[1], trace("issue:1").truncated) == (wanted, False)
+    monkeypatch.setattr(source_events, "LOOKED_AT", 12)
+    assert (trace("issue:1").found, trace("issue:1").truncated) == (False, True)
+    assert (len(trace("repository:1", limit=15).events), trace("repository:1", limit=5).truncated) == (12, True)
 
 
 def test_many_failures_are_bounded_too() -> None:

@@ -29,16 +29,21 @@ def test_the_answer_has_all_four_lists() -> None:
     assert ISO.fullmatch(answer["events"][0]["created"])
     assert ISO.fullmatch(answer["failures"][0]["at"])
     assert answer["truncated"] is False
+    assert answer["matches"] == [{"way": "event_delivery", "kind": "event", "rows": 1, "more": False}]
+    assert answer["events"][0]["work_id"] == item.work_id
     code, text = say("trace", "evt-1")
     assert code == 0
     assert item.work_id in text
+    assert text.startswith("1 found by delivery id of an event\n")
 
 
 def test_nothing_found_is_exit_code_1() -> None:
     code, answer = run("trace", "unknown")
     assert code == 1
-    assert answer == {"receipts": [], "events": [], "work_items": [], "failures": [], "truncated": False}
-    assert say("trace", "unknown") == (1, "Nothing has the id unknown.\n")
+    assert answer == {"receipts": [], "events": [], "work_items": [], "failures": [], "truncated": False, "matches": []}
+    code, text = say("trace", "unknown")
+    assert code == 1
+    assert text.startswith("Nothing has the id unknown.\nLooked for it as: delivery id of a receipt, ")
 
 
 def test_a_receipt_says_why_an_item_became_no_event() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from connectors.operations_command import first_line
-from connectors.trace import Trace, trace
+from connectors.trace import WAYS, Trace, trace
 from connectors.traced import TracedEvent, TracedFailure, TracedItem, TracedReceipt
 from projection.cli import DONE, FINDINGS, HeadraceCommand, iso, table
 
@@ -18,16 +18,26 @@ class Command(HeadraceCommand):
     help = "Show what became of a delivery: receipts, events, work items, failures."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("text", metavar="DELIVERY_ID", help="a delivery id, source id, type:id, lane, WorkId or receipt number")
+        parser.add_argument(
+            "text",
+            metavar="DELIVERY_ID",
+            help="a delivery id, source id, type:id, lane, WorkId, or the number of a receipt or event",
+        )
 
     def perform(self, **options: Any) -> int:
         text: str = options["text"]
         found = trace(text)
-        self.emit(asdict(found), _lines(found) if found.found else [f"Nothing has the id {text}."])
+        self.emit(asdict(found), _lines(found) if found.found else _nothing(text))
         return DONE if found.found else FINDINGS
 
 
+def _nothing(text: str) -> list[str]:
+    return [f"Nothing has the id {text}.", f"Looked for it as: {', '.join(WAYS.values())}."]
+
+
 def _lines(found: Trace) -> Iterator[str]:
+    for match in found.matches:
+        yield f"{match.rows}{'+' if match.more else ''} found by {match.title}"
     for title, lines in (
         ("receipts", [*_receipts(found.receipts), *_verdicts(found.receipts)]),
         ("events", _events(found.events)),

@@ -1,0 +1,61 @@
+"""The newest events of one source, bounded however many events it has and however many other sources share its id."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.db.models import QuerySet
+
+from projection.identity import source_key
+from projection.models import Event
+
+LOOKED_AT: Final = 20_000
+"""Events of the same id that are looked at for one source. Only a source of another type with the same id uses that up."""
+_FIRST_LOOK: Final = 500
+_LATER_LOOK: Final = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """Ids of a source's newest events, newest first. `is_cut`: LOOKED_AT events were seen, and older ones may be of the source too."""
+
+    ids: list[int]
+    is_cut: bool = False
+
+
+def newest_of_source(
+    source_type: str, source_id: str, limit: int, *, namespace: str | None = None, below: int | None = None
+) -> Newest:
+    """The newest events of a source, at most `limit`; `below`: only those with a smaller id.
+
+    One statement where the id belongs to one source; up to five where sources of other types share it (index ix_event_source).
+    The source is told by its key, never by what a collation finds equal.
+    """
+    key = source_key(source_type, source_id)
+    found: list[int] = []
+    seen = 0
+    for event_id, other_key, other_namespace in _of_id(source_id, below):
+        seen += 1
+        if other_key == key and namespace in (None, other_namespace):
+            found.append(event_id)
+            if len(found) == limit:
+                return Newest(found)
+    return Newest(found, is_cut=seen >= LOOKED_AT)
+
+
+def _of_id(source_id: str, below: int | None) -> Iterator[tuple[int, str, str]]:
+    """(id, source key, namespace) of the events with a readable id, newest first, a page at a time, LOOKED_AT at most."""
+    seen, size = 0, _FIRST_LOOK
+    while seen < LOOKED_AT:
+        page: list[tuple[int, str, str]] = list(_below(source_id, below).values_list("id", "source_key", "namespace")[:size])
+        yield from page
+        if len(page) < size:
+            return
+        seen, below, size = seen + len(page), page[-1][0], _LATER_LOOK
+
+
+def _below(source_id: str, below: int | None) -> QuerySet[Any]:
+    rows = Event.objects.filter(source_id=source_id).order_by("-source_id", "-id")
+    return rows if below is None else rows.filter(id__lt=below)
