@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from time import sleep
 from typing import Any, Final
 
-from django.db import DatabaseError, InterfaceError, transaction
+from django.db import DatabaseError, transaction
 from django.db.models import QuerySet
 
 from connectors import audit_log, dead_letters
@@ -19,20 +19,20 @@ from projection.discard import Discarded, preview_discards
 from projection.job_rows import JobKind, JobRow
 from projection.job_steps import PAGE, run_step
 from projection.logs import log_event
+from projection.lost_connection import is_connection_lost
 from projection.models import WorkItem
 from projection.refusals import Refused
 from projection.replay import Target
 from projection.replay_decision import Deferred, Replayed, Result
 from projection.replay_preview import ReplayPreview
 from projection.retry_policy import error_text
-from projection.units import error_code, is_connection_lost
+from projection.units import NO_SUCH_TABLE, error_code
 
 DEFAULT_RATE: Final = 200
 """Items a second of a job that names no rate: 20,000 take under two minutes and leave admission most of the namespace's time."""
 POSTPONED_SECONDS: Final = 15.0
 """Until a job is tried again whose step failed through no fault of its items."""
 LONGEST_SLEEP_SECONDS: Final = 1.0
-NO_SUCH_TABLE: Final = 1146
 
 
 @dataclass(slots=True)
@@ -168,7 +168,7 @@ class JobRunner:
         try:
             run_step(job, DeadLetters())
         except Exception as error:
-            if is_connection_lost(error) or isinstance(error, InterfaceError):
+            if is_connection_lost(error):
                 raise
             log_event("job_step", level="error", job_id=job.id, seconds=POSTPONED_SECONDS, error=error_text(error))
             jobs.postpone(job, POSTPONED_SECONDS)

@@ -18,7 +18,7 @@ from connectors.delivery import Headers, Inbound, IngressRequest, Item
 from connectors.pack import Pack, refuse_too_many
 from connectors.route_book import PackFacts, RouteBook
 from projection.facts import InboundEvent, RouteFacts
-from projection.flow_transactions import ENDINGS
+from projection.foreign_code import FAILURES
 from projection.identity import delivery_key, sha256_text
 from projection.models import SOURCE_ID_LENGTH
 from projection.retry_policy import error_text, storable
@@ -106,7 +106,7 @@ def read_receipt(receipt: ReceiptFacts, book: RouteBook) -> Reading:
     try:
         items = pack.split_request(receipt.request)
         refuse_too_many(len(items))
-    except ENDINGS as error:  # a pack is foreign code and a body hostile input: both end as a rejected receipt
+    except FAILURES as error:  # a pack is foreign code and a body hostile input: both end as a rejected receipt
         return Reading(receipt.id, error=error_text(error))
     reader = _Reader(receipt, book, pack_facts, pack, many=len(items) > 1)
     for item in items:
@@ -132,7 +132,7 @@ class _Reader:
             inbounds = [found] if isinstance(found, Inbound) else self._bounded(item, list(islice(found, MOST_PARTS + 1)))
             digest = sha256_text(item.text)
             events = [event for part, inbound in enumerate(inbounds) for event in self._events(item, digest, inbound, part)]
-        except ENDINGS as error:  # as above: one bad item never rejects its siblings
+        except FAILURES as error:  # as above: one bad item never rejects its siblings
             self.rejected.append(ItemVerdict(item.index, "unreadable", error_text(error)))
         else:
             self.events += events

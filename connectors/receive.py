@@ -22,7 +22,7 @@ from connectors.models import Receipt
 from connectors.outage import outage
 from connectors.spooled import identified
 from projection import wake
-from projection.flow_transactions import ENDINGS
+from projection.foreign_code import FAILURES
 from projection.identity import digest
 from projection.logs import log_event
 from projection.retry_policy import error_text, storable
@@ -68,7 +68,7 @@ def verify(endpoint: EndpointFacts, request: IngressRequest, now: float) -> Verd
         return Verdict(ok=False, reason="the endpoint's pack is not loaded")
     try:
         return endpoint.pack.verify(request, endpoint.secrets, now)
-    except ENDINGS as error:  # a pack may be foreign code: its failure refuses, and never answers 500
+    except FAILURES as error:  # a pack may be foreign code: its failure refuses, and never answers 500
         return Verdict(ok=False, reason=f"the pack's own check failed with {type(error).__name__}")
 
 
@@ -196,7 +196,7 @@ def delivery_id_of(endpoint: EndpointFacts, request: IngressRequest) -> str | No
         return None
     try:
         found = endpoint.pack.delivery_id(request)
-    except ENDINGS as error:  # without an id the delivery is stored as a new fact, and the router tells what is wrong
+    except FAILURES as error:  # without an id the delivery is stored as a new fact, and the router tells what is wrong
         log_event("delivery_id_unreadable", level="warning", endpoint=endpoint.slug, error=error_text(error))
         return None
     text = "" if found is None else str(found)

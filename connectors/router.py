@@ -22,12 +22,12 @@ from connectors.reading import ItemVerdict, Reading, read_receipt, receipt_of, v
 from connectors.route_book import RouteBook
 from projection.admit import Admitted, StaleIncarnation, admit, lock_admission
 from projection.coverage import Known
-from projection.flow_transactions import is_database_away
 from projection.logs import log_event
+from projection.lost_connection import is_connection_lost, is_database_away
 from projection.retry_policy import error_text
 from projection.sending import Sender, by_id
 from projection.states import ReceiptState
-from projection.units import is_conflict, is_connection_lost, run_unit
+from projection.units import is_conflict, run_unit
 
 sql: Final = Sender(Path(__file__).parent / "sql")
 
@@ -102,11 +102,7 @@ def _is_of_no_receipt(error: Exception) -> bool:
 
     A server also drops the connection over a statement that it does not take: when it answers a fresh one, it is not away.
     """
-    return is_database_away() if _is_lost(error) else is_conflict(error)
-
-
-def _is_lost(error: Exception) -> bool:
-    return is_connection_lost(error) or isinstance(error, InterfaceError)
+    return is_database_away() if is_connection_lost(error) else is_conflict(error)
 
 
 def _next_ids(namespace: str, limit: int) -> list[int]:
@@ -138,7 +134,7 @@ def _admit_alone(namespace: str, receipt_id: int) -> RouteReport:
     try:
         return _admit_receipts(namespace, [receipt_id])
     except (DatabaseError, InterfaceError) as error:
-        if not _is_lost(error) or is_database_away():
+        if not is_connection_lost(error) or is_database_away():
             raise
     return _admit_receipts(namespace, [receipt_id])
 

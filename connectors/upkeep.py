@@ -17,7 +17,7 @@ from typing import Any, Final
 from django.conf import settings
 
 from connectors.retention import retain
-from projection.flow_transactions import ENDINGS
+from projection.foreign_code import FAILURES
 from projection.logs import log_event
 from projection.retry_policy import error_text
 from projection.sending import Sender
@@ -86,7 +86,7 @@ def _run(name: str, before: Mapping[str, int], act: Callable[[], Done]) -> None:
     note: dict[str, Any] = {"name": name, "counts": json.dumps(dict(before)), "error": None, "finished": 0}
     try:
         done = act()
-    except ENDINGS as error:  # whatever it was, it is kept for people to see, and tried again in a minute
+    except FAILURES as error:  # whatever it was, it is kept for people to see, and tried again in a minute
         note["error"] = error_text(error)
         log_event("upkeep", level="error", task=name, state="failed", error=note["error"])
     else:

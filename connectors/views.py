@@ -23,7 +23,7 @@ from connectors.outage import INGRESS
 from connectors.pack import Pack
 from connectors.receive import DATABASE_UNAVAILABLE, receive
 from connectors.spooling import SPOOLED
-from projection.flow_transactions import ENDINGS
+from projection.foreign_code import FAILURES
 from projection.logs import log_event
 from projection.retry_policy import error_text
 
@@ -51,7 +51,7 @@ def ingress(request: HttpRequest, namespace: str, slug: str) -> HttpResponse:
     """One delivery, or a provider's challenge. Always an answer of ours, never an error page."""
     try:
         return _answered(request, namespace, slug)
-    except ENDINGS as error:  # the last resort: a provider must not read 2xx or an HTML page for a fault of ours
+    except FAILURES as error:  # the last resort: a provider must not read 2xx or an HTML page for a fault of ours
         log_event("receive", level="error", namespace=namespace, endpoint=slug, state="internal_error", error=error_text(error))
         return _refused(request, UNEXPECTED)
 
@@ -120,7 +120,7 @@ def _asked(question: Callable[[T], Answer | None], about: T, endpoint: EndpointF
     """A pack's own answer; None when it has none, or its code fails (the delivery goes on without it)."""
     try:
         return question(about)
-    except ENDINGS as error:  # a pack may be foreign code, and the delivery is worth more than its answer
+    except FAILURES as error:  # a pack may be foreign code, and the delivery is worth more than its answer
         log_event("pack_failed", level="error", endpoint=endpoint.slug, pack=endpoint.pack_name, error=error_text(error))
         return None
 

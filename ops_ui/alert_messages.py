@@ -24,7 +24,7 @@ from connectors import http_client
 from connectors.connections import Destination
 from connectors.flows.http_forward import signature
 from projection.cli import iso
-from projection.flow_transactions import ENDINGS
+from projection.foreign_code import FAILURES
 from projection.logs import log_event
 from projection.retry_policy import error_text
 from projection.sending import Sender
@@ -128,7 +128,7 @@ def _try(channel: str, webhook_id: str, title: str, text: str) -> str | None:
     send: Callable[[], None] = (lambda: post(webhook_id, text)) if channel == "webhook" else (lambda: mail(webhook_id, title, text))
     try:
         send()
-    except ENDINGS as error:  # whatever the other side or its library does, the watch goes on
+    except FAILURES as error:  # whatever the other side or its library does, the watch goes on
         return error_text(error)
     return None
 

@@ -12,7 +12,7 @@ from typing import Final
 from django.db import connection
 
 from ops_ui import alert_messages, alerts, signature_failures
-from projection.flow_transactions import ENDINGS
+from projection.foreign_code import FAILURES
 from projection.logs import log_event
 from projection.retry_policy import error_text
 
@@ -47,7 +47,7 @@ def _watch() -> None:
     while not pause.wait(alerts.PERIOD_SECONDS):
         try:
             look()
-        except ENDINGS as error:  # the watch outlives any single fault; it says so and looks again
+        except FAILURES as error:  # the watch outlives any single fault; it says so and looks again
             log_event("alert", level="warning", state="not_looked", error=error_text(error))
         finally:
             connection.close()

@@ -13,7 +13,7 @@ from django.apps import apps
 from django.db import DatabaseError
 
 from projection.sending import execute, fetch
-from projection.units import run_unit
+from projection.units import NO_SUCH_TABLE, error_code, run_unit
 
 PROTOCOL_VERSION: Final = 1
 TABLE_PREFIX: Final = "_System_Connector"
@@ -59,7 +59,7 @@ def checkpoint() -> Checkpoint | None:
     try:
         rows = fetch("read_checkpoint")
     except DatabaseError as error:
-        if error.args and error.args[0] == 1146:  # no such table: certainly not activated
+        if error_code(error) == NO_SUCH_TABLE:  # certainly not activated
             return None
         raise
     return Checkpoint(*rows[0]) if rows else None

@@ -21,14 +21,16 @@ from projection.claim import Claimed, ClaimedBatch
 from projection.complete import Ended, Ending, complete, end_attempts, log_ended
 from projection.destinations import destination_of
 from projection.facts import Input
-from projection.flow_transactions import ENDINGS, is_database_away, nothing_left_open, own_savepoint
+from projection.flow_transactions import nothing_left_open, own_savepoint
 from projection.flows import DeadLetter, Flow, Generation, LeaseLost, RetryLater, Skip
+from projection.foreign_code import FAILURES
 from projection.logs import log_event
+from projection.lost_connection import is_connection_lost, is_database_away
 from projection.outages import Outage, outage_of
 from projection.ranges import BrokenRange, read_inputs
 from projection.retry_policy import Again, after_failure, bounded_delay, delay_seconds, error_text, message_of, with_reason
 from projection.states import State
-from projection.units import is_conflict, is_connection_lost, run_unit
+from projection.units import is_conflict, run_unit
 
 ATOMIC_GROUP_SECONDS: Final = 1.0
 """An atomic group that ran this long is completed before it goes on: a slow flow delays only itself."""
@@ -212,7 +214,7 @@ def _run_together(attempts: Sequence[Attempt], started: Callable[[Attempt], None
     try:
         with own_savepoint():
             attempts[0].flow.run([attempt.generation() for attempt in attempts])
-    except ENDINGS as error:
+    except FAILURES as error:
         if _concerns_unit(error):
             raise
         return []
@@ -224,7 +226,7 @@ def _run_in_savepoint(attempt: Attempt) -> Ending:
     try:
         with own_savepoint():
             attempt.flow.run([generation] if attempt.flow.batch else generation)
-    except ENDINGS as error:
+    except FAILURES as error:
         if _concerns_unit(error):
             raise
         return failure(attempt, error)

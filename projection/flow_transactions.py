@@ -6,17 +6,13 @@ Joins the caller's transaction. Django's own record of open blocks is used, beca
 from __future__ import annotations
 
 import re
-from asyncio import CancelledError
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, Final
 
-from django.db import DEFAULT_DB_ALIAS, DatabaseError, InterfaceError, connection, connections, transaction
+from django.db import DatabaseError, InterfaceError, connection, transaction
 
-from projection import clock
-
-ENDINGS: Final = (Exception, SystemExit, CancelledError)
-"""Whatever a flow raises of these is an outcome of its attempt, and never the end of its worker."""
+from projection.lost_connection import forget_connection
 
 _ENDS_TRANSACTION: Final = re.compile(
     r"\s*(COMMIT|ROLLBACK(?!\s+(?:WORK\s+)?TO\b)|BEGIN|START\s+TRANSACTION|SET\s+(?:SESSION\s+|@@)?AUTOCOMMIT|UNLOCK|LOCK\s+TABLES?|"
@@ -101,20 +97,3 @@ def _end_open_transaction() -> bool:
     if known:
         forget_connection()
     return bool(known)
-
-
-def is_database_away() -> bool:
-    """Whether the database cannot be reached, as one query on a fresh connection tells."""
-    forget_connection()
-    try:
-        clock.now()
-    except (DatabaseError, InterfaceError):
-        return True
-    return False
-
-
-def forget_connection() -> None:
-    """Close this thread's connection and forget its state, whatever that is: the next statement opens a fresh one."""
-    with suppress(DatabaseError, InterfaceError):  # it may be closed, or lost, already
-        connection.close()
-    del connections[DEFAULT_DB_ALIAS]

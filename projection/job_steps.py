@@ -13,7 +13,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, Protocol
 
-from django.db import InterfaceError
 from django.db.models import QuerySet
 
 from projection.admit import StaleIncarnation
@@ -22,13 +21,14 @@ from projection.discard import Discarded, discard_locked
 from projection.job_rows import ITEM_COLUMNS, ItemState, JobItemRow, JobKind, JobRow, JobState
 from projection.jobs import EARLIEST, dead_page, find
 from projection.logs import log_event
+from projection.lost_connection import is_connection_lost
 from projection.models import WorkItem
 from projection.refusals import Refused
 from projection.replay import incarnations_of, read_work_packs, replay_locked
 from projection.replay_decision import Deferred, Replayed, Result, Target, not_found
 from projection.retry_policy import error_text
 from projection.sending import by_id, execute, fetch
-from projection.units import is_conflict, is_connection_lost, run_unit
+from projection.units import is_conflict, run_unit
 
 ITEMS_A_STEP: Final = 100
 """Items acted on in one transaction: it holds the namespace, so it has to be short."""
@@ -126,7 +126,7 @@ def _act_on(job: JobRow, items: Sequence[JobItemRow], bulk: Bulk) -> int | None:
     except StaleIncarnation:
         return None  # an upgrade was faster; the next step reads the pack anew
     except Exception as error:
-        if not items or is_connection_lost(error) or isinstance(error, InterfaceError):
+        if not items or is_connection_lost(error):
             raise
         log_event("job_step", level="warning", job_id=job.id, count=len(items), error=error_text(error))
         if len(items) > 1:

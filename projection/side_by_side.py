@@ -21,8 +21,8 @@ from django.db import connection
 from projection.complete import Ending
 from projection.destinations import destination_of
 from projection.execute import Attempt, failure, hand_back
-from projection.flow_transactions import is_database_away
 from projection.logs import log_event
+from projection.lost_connection import is_database_away
 from projection.outages import Outage
 from projection.retry_policy import error_text
 from projection.stuck import give_up

@@ -28,7 +28,7 @@ CONFLICT_CODES: Final = frozenset(
     }
 )
 DUPLICATE_KEY: Final = 1062
-LOST_CONNECTION_CODES: Final = frozenset({2006, 2013, 2055, 4031})
+NO_SUCH_TABLE: Final = 1146
 RACED_KEYS: Final = frozenset({"ProjectionActiveKey", "LaneHolderKey"})
 """Unique keys on which a duplicate means "another transaction was faster", not "the data is wrong"."""
 ATTEMPTS: Final = 8
@@ -60,10 +60,6 @@ def is_server_conflict(error: BaseException) -> bool:
 def is_conflict(error: BaseException) -> bool:
     """Whether the whole unit may simply be tried again: a server conflict, or a promotion or claim that was faster."""
     return is_server_conflict(error) or duplicate_key(error) in RACED_KEYS
-
-
-def is_connection_lost(error: BaseException) -> bool:
-    return error_code(error) in LOST_CONNECTION_CODES
 
 
 def noting(verb: str) -> Callable[[RetryCallState], None]:

@@ -17,9 +17,9 @@ from projection import breaker
 from projection.claim import ClaimedBatch, claim
 from projection.complete import Ending, complete
 from projection.execute import Attempt, hand_back, prepare, run_atomic, run_plain
-from projection.flow_transactions import forget_connection
 from projection.heartbeat import Heartbeat, forget_silent_workers
 from projection.logs import log_event
+from projection.lost_connection import forget_connection
 from projection.rescue import rescue
 from projection.retry_policy import error_text
 from projection.side_by_side import TICK_SECONDS, SideBySide

@@ -40,7 +40,7 @@ def server_down(monkeypatch: pytest.MonkeyPatch) -> None:
     def unreachable() -> None:
         raise OperationalError(2003, "Can't connect to server")
 
-    monkeypatch.setattr("projection.flow_transactions.clock", SimpleNamespace(now=unreachable))
+    monkeypatch.setattr("projection.lost_connection.clock", SimpleNamespace(now=unreachable))
 
 
 def test_an_atomic_group_is_nobodys_failure_when_the_database_is_away(server_down: None, monkeypatch: pytest.MonkeyPatch) -> None:

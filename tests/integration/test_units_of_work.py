@@ -7,13 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.db import DataError, IntegrityError, OperationalError, connection, transaction
+from django.db import DataError, IntegrityError, InterfaceError, OperationalError, connection, transaction
 
 from connectors.bench.workbench import texts_sent
 from connectors.models import Namespace
 from projection import sending
+from projection.lost_connection import is_connection_lost
 from projection.models import Event, WorkItem
-from projection.units import ATTEMPTS, duplicate_key, is_conflict, is_connection_lost, is_server_conflict, run_unit
+from projection.units import ATTEMPTS, duplicate_key, is_conflict, is_server_conflict, run_unit
 from projection.worker import drain_claims
 from tests.deliveries import change, open_ingress
 from tests.flows_of_tests import recording
@@ -119,8 +120,8 @@ def test_the_server_s_own_message_names_the_unique_key(column: str) -> None:
     assert getattr(WorkItem.objects.get(id=second.id), column) == kept
 
 
-def test_a_lost_connection_is_told_from_a_conflict() -> None:
-    error = OperationalError(2013, "Lost connection")
+@pytest.mark.parametrize("error", [OperationalError(2013, "Lost connection"), InterfaceError(0, "")], ids=["lost", "unusable"])
+def test_a_lost_connection_is_told_from_a_conflict(error: Exception) -> None:
     assert (is_connection_lost(error), is_conflict(error)) == (True, False)
     assert duplicate_key(error) is None
 
