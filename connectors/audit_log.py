@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from connectors.models import AuditEntry
 from projection import clock
+from projection.actors import storable_actor
 from projection.retry_policy import storable
 
-ACTOR_CHARACTERS: Final = 150
 TARGET_CHARACTERS: Final = 255
 
 
@@ -26,7 +26,7 @@ def record(  # noqa: PLR0917  # the contract between rooms
     """
     return AuditEntry.objects.create(
         at=clock.now(),
-        actor=storable(actor)[:ACTOR_CHARACTERS],
+        actor=storable_actor(actor),
         action=action,
         target=storable(target)[:TARGET_CHARACTERS],
         reason=storable(reason),

@@ -16,9 +16,11 @@ from connectors import audit_log
 from connectors.changes import NotFound, lock_namespace, one_unit
 from connectors.models import Namespace, Pack, Route
 from projection import clock
+from projection.actors import storable_actor
 from projection.backlog import Backlog, Scope, backlog
 from projection.logs import log_event
 from projection.refusals import Refused
+from projection.retry_policy import storable
 from projection.wake import notify_after_commit
 
 Kind = Literal["namespace", "pack", "route"]
@@ -98,7 +100,7 @@ def _set_pause(target: _Target, actor: str, reason: str, resume_at: datetime | N
     now = clock.now()
     first = rows.order_by("-pk")[0]
     since: datetime = first.paused_at if is_paused(first, now) else now
-    rows.update(paused_at=since, paused_by=actor, pause_reason=reason, resume_at=resume_at)
+    rows.update(paused_at=since, paused_by=storable_actor(actor), pause_reason=storable(reason), resume_at=resume_at)
     detail = {"resume_at": resume_at.isoformat() if resume_at else None}
     audit_log.record(actor, f"{target.kind}.pause", str(target), reason, detail=detail)
     return since

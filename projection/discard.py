@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
+from projection.actors import storable_actor
 from projection.logs import log_event
 from projection.models import WorkItem
 from projection.refusals import Refused
@@ -16,8 +16,6 @@ from projection.rows import WorkRow
 from projection.sending import execute, fetch
 from projection.states import NONTERMINAL, State
 from projection.units import run_unit
-
-ACTOR_CHARACTERS: Final = 150
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +41,7 @@ def discard_locked(work_ids: Sequence[str], *, actor: str, reason: str) -> dict[
     outcomes = _judge(work_ids, locked)
     dead = tuple(locked[work_id].id for work_id, outcome in outcomes.items() if isinstance(outcome, Discarded))
     if dead:
-        execute("discard_work_items", ids=dead, actor=storable(actor)[:ACTOR_CHARACTERS], reason=storable(reason))
+        execute("discard_work_items", ids=dead, actor=storable_actor(actor), reason=storable(reason))
     return outcomes
 
 

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Final
 
 from projection import clock
+from projection.actors import storable_actor
 from projection.clock import from_db, to_db
 from projection.job_models import Job
 from projection.job_rows import ITEM_COLUMNS, JOB_COLUMNS, ItemState, JobItemRow, JobKind, JobRow, JobState
@@ -22,7 +23,6 @@ from projection.sending import execute, fetch
 from projection.units import run_unit
 from projection.wake import notify, notify_after_commit
 
-ACTOR_CHARACTERS: Final = 150
 ITEMS_A_PAGE: Final = 1000
 JOBS_A_PAGE: Final = 100
 EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -41,7 +41,7 @@ def start(
         kind=kind.value,
         filter=filter,
         reason=storable(reason),
-        actor=storable(actor)[:ACTOR_CHARACTERS],
+        actor=storable_actor(actor),
         retarget=retarget,
         rate=rate,
         state=JobState.RUNNING.value,

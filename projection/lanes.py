@@ -13,9 +13,11 @@ from typing import Final
 
 from django.db import IntegrityError
 
+from projection.actors import storable_actor
 from projection.clock import to_db
 from projection.logs import log_event
 from projection.models import WorkItem
+from projection.retry_policy import storable
 from projection.rows import LaneRow, WorkRow
 from projection.sending import chunks, execute
 from projection.states import State
@@ -81,11 +83,12 @@ def hold(namespace: str, lane_key: str, lane: str, *, actor: str, reason: str, r
 
     False when it is held already. A transaction of its own.
     """
+    texts = {"actor": storable_actor(actor), "reason": storable(reason)}
     ends = to_db(release_at)
 
     def insert() -> None:
         execute("delete_hold_that_is_over", lane_key=lane_key)
-        execute("insert_hold", namespace=namespace, lane_key=lane_key, lane=lane, reason=reason, actor=actor, release_at=ends)
+        execute("insert_hold", namespace=namespace, lane_key=lane_key, lane=lane, release_at=ends, **texts)
 
     try:
         run_unit("hold", insert)

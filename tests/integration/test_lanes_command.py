@@ -54,6 +54,13 @@ def test_a_lane_is_held_shown_and_released_by_its_name() -> None:
     assert [entry.action for entry in AuditEntry.objects.order_by("id")] == ["lane.hold", "lane.release"]
 
 
+def test_a_reason_that_is_no_text_is_kept_escaped() -> None:
+    """A shell hands bytes that are no UTF-8 over as lone surrogates."""
+    work_row(event_row(PAGES))
+    assert run("lanes", "hold", "contact:42", "--reason", "ra\udcffson")[0] == 0
+    assert LaneHold.objects.get().reason == "ra\\udcffson"
+
+
 def test_a_held_lane_without_work_is_still_listed_and_released() -> None:
     LaneHold.objects.create(namespace="default", lane_key="a" * 64, lane="contact:9", reason="r", held_by="ann", held_at=now())
     (held,) = run("lanes", "list", "--held")[1]["lanes"]
@@ -100,5 +107,5 @@ def test_an_unknown_lane_is_exit_code_1(text: str) -> None:
 def test_a_hold_that_cannot_be_stored_is_no_lane_that_is_held() -> None:
     item = work_row(event_row(PAGES))
     with pytest.raises(IntegrityError):
-        lanes.hold("default", str(item.lane_key), item.source_lane, actor="ann", reason=None)  # type: ignore[arg-type] # what the database refuses
+        lanes.hold("default", str(item.lane_key), None, actor="ann", reason="r")  # type: ignore[arg-type] # what the database refuses
     assert not LaneHold.objects.exists()

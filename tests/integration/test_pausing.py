@@ -183,6 +183,14 @@ def test_the_commands() -> None:
     assert run("packs", "pause", "generic", "--until", "2020-01-01T00:00:00Z")[1]["refused"][0]["code"] == "in_the_past"
 
 
+def test_a_reason_that_is_no_text_is_kept_escaped() -> None:
+    """A shell hands bytes that are no UTF-8 over as lone surrogates."""
+    opened()
+    assert isinstance(pause("namespace", "default", "default", actor="ann\udcff" * 50, reason="ra\udcffson\x00"), Paused)
+    row = Namespace.objects.get(name="default")
+    assert (row.paused_by, row.pause_reason) == (("ann\\udcff" * 50)[:150], "ra\\udcffson\\x00")
+
+
 def test_a_pause_belongs_to_its_namespace() -> None:
     opened()
     other = open_ingress(in_namespace="other", slug="second")
