@@ -67,9 +67,9 @@ def _preselect(ready: Sequence[tuple[State, str]], limit: int, closed: Closed, l
             for id, event_id, lane, owner, route_id in WorkItem.objects.preselect_work_items(
                 state, queue_class, names, activated=activated, closed=closed, lost_lanes=lost | lanes, limit=room + again
             ):
-                is_retained = owner is not None  # else `audit` names it; nobody can run it
-                if is_retained and len(found) < limit and (lane is None or lane not in lanes):
-                    found.setdefault(id, Candidate(id, event_id, lane, owner or "", state, queue_class, route_id))
+                if len(found) < limit and (lane is None or lane not in lanes):
+                    # Where the event is not retained nobody else can own it, and the claim says so.
+                    found.setdefault(id, Candidate(id, event_id, lane, owner or "work_item", state, queue_class, route_id))
                     lanes |= {lane} if lane else set()
         if len(found) >= limit:
             break

@@ -47,8 +47,10 @@ class ClaimedBatch:
     items: Sequence[Claimed]
     next_due: float | None = None
     """Seconds from now, by the database's clock."""
+    goes_on: bool = False
+    """So much closed work lay ahead of open work that the next claim, at once, goes on with setting it aside."""
     unreadable: Sequence[tuple[WorkRow, str]] = ()
-    """Items that were taken although nobody can run them, with the reason: their event does not prove their route."""
+    """Items that were taken although nobody can run them, with the reason: their event is not retained, or does not prove their route."""
 
     @property
     def ids(self) -> list[int]:
@@ -59,7 +61,8 @@ class ClaimedBatch:
 def claim(limit: int, *, owner: str, lease_seconds: int, busy: Collection[str] = ()) -> ClaimedBatch:
     """Take at most `limit` due items whose flows this process has, none for a `busy` destination.
 
-    Four or five statements, for work of a limited route three more; one when nothing is due, two while all that is due is closed.
+    Four or five statements, for work of a limited route three more; one when nothing is due, two while all that is due is closed. A class
+    that this process meets for the first time costs one look more where nothing was taken.
     """
     lease = Lease(owner, str(uuid.uuid4()), lease_seconds)
     while (batch := _claim(limit, lease, busy)) is None:
@@ -68,12 +71,16 @@ def claim(limit: int, *, owner: str, lease_seconds: int, busy: Collection[str] =
 
 
 def _claim(limit: int, lease: Lease, busy: Collection[str]) -> ClaimedBatch | None:
-    """None: results of an old binary were copied, and what waited behind them may be of a class that had nothing due before."""
+    """None: there may be more now. Results of an old binary were copied, and what waited behind them may be of a class that had nothing
+    due before; or nothing was taken while a class was met for the first time, and another one may stand behind it.
+    """
+    known = set(_known_classes)
     due = _due_classes()
+    is_news = any(name not in known for _, name, _, _ in due)
     ready = [(state, name) for state, name, run_after, now in due if run_after <= now]
     moments = [run_after for _, _, run_after, now in due if run_after > now]
     if not ready:
-        return ClaimedBatch(lease.token, (), _seconds_until(moments, due[0][3]) if due else None)
+        return None if is_news else ClaimedBatch(lease.token, (), _seconds_until(moments, due[0][3]) if due else None)
     closed = closures.read(busy)
     opened = closures.open_classes(ready, closed)
     clear = closures.set_aside(opened, closed, _known_classes)
@@ -81,11 +88,12 @@ def _claim(limit: int, lease: Lease, busy: Collection[str]) -> ClaimedBatch | No
     taken = swap_without_lost_lanes(lambda lost: candidates(clear, limit, closed, lost, copied), lease, closed.probes)
     if taken.ids:
         return _read_back(taken, lease)
-    if copied:
+    if copied or is_news:
         return None
     now = due[0][3]
-    moments += [now] if len(clear) < len(opened) else closed.opens_at()
-    return ClaimedBatch(lease.token, (), _seconds_until(moments, now))
+    goes_on = len(clear) < len(opened)
+    moments += [now] if goes_on else closed.opens_at()
+    return ClaimedBatch(lease.token, (), _seconds_until(moments, now), goes_on)
 
 
 def forget() -> None:
@@ -115,8 +123,11 @@ def _read_back(taken: Taken, lease: Lease) -> ClaimedBatch:
     items: list[Claimed] = []
     unreadable: list[tuple[WorkRow, str]] = []
     for row, selected, snapshot in WorkItem.objects.read_claimed(taken.ids, lease.token):
+        if selected is None:
+            unreadable.append((row, f"event {row.event_id}, which it selects, is not retained; run `audit`"))
+            continue
         try:
-            items.append(Claimed(row, selected, _route(snapshot), taken.starts.get(row.id, 0.0)))
+            items.append(Claimed(row, selected, _route(snapshot or ""), taken.starts.get(row.id, 0.0)))
         except ValueError as error:
             unreadable.append((row, f"event {selected.id} does not prove the route of its work: {error}"))
     items.sort(key=lambda claimed: (claimed.item.lane_position, claimed.item.id))

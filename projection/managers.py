@@ -198,8 +198,8 @@ class WorkItemManager(models.Manager["WorkItem"]):
     def read_taken(self, ids: Sequence[int], token: str) -> list[int]:
         return [row[0] for row in fetch("read_taken", ids=tuple(ids), token=token)]
 
-    def read_claimed(self, ids: Iterable[int], token: str) -> list[tuple[WorkRow, EventRow, str]]:
-        """(item, selected event, route snapshot)."""
+    def read_claimed(self, ids: Iterable[int], token: str) -> list[tuple[WorkRow, EventRow | None, str | None]]:
+        """(item, selected event or None where it is not retained, route snapshot)."""
         rows = fetch(
             "read_claimed",
             w_columns=prefixed("w", WORK_COLUMNS),
@@ -208,7 +208,7 @@ class WorkItemManager(models.Manager["WorkItem"]):
             token=token,
         )
         split = len(WORK_COLUMNS.split(","))
-        return [(WorkRow.of(row[:split]), EventRow.of(row[split:-1]), row[-1]) for row in rows]
+        return [(WorkRow.of(row[:split]), EventRow.of(row[split:-1]) if row[split] else None, row[-1]) for row in rows]
 
     def extend_leases(self, ids: Iterable[int], token: str, lease_seconds: int) -> int:
         return execute("extend_leases", ids=tuple(ids), token=token, lease_seconds=lease_seconds)

@@ -51,6 +51,8 @@ class ClaimWorker:
         self._rescued_at = float("-inf")
         self.next_due: float | None = None
         """Seconds until the earliest waiting item, as of the last claim that found nothing."""
+        self._goes_on = False
+        """Whether the last claim found nothing because there was too much closed work for one claim to set aside."""
         self.seconds: defaultdict[str, float] = defaultdict(float)
         """Time spent so far in claim, input_read, execute (atomic flows, and waiting for plain ones) and complete (beside the others)."""
 
@@ -74,7 +76,7 @@ class ClaimWorker:
     def _claim(self, busy: Sequence[str] = ()) -> int:
         with self._timed("claim"):
             batch = claim(self._batch, owner=self._heartbeat.owner, lease_seconds=self._lease_seconds, busy=busy)
-        self.next_due = batch.next_due
+        self.next_due, self._goes_on = batch.next_due, batch.goes_on
         ids = batch.ids
         if ids:
             self._heartbeat.keep(ids, batch.token)
@@ -91,7 +93,7 @@ class ClaimWorker:
             was_idle = self._pool.wait_until_done(0)
             count = self.step()
             done += count
-            if not count and was_idle:
+            if not count and was_idle and not self._goes_on:
                 break
             if not count:
                 self.finish()

@@ -60,9 +60,9 @@ SELECT Id FROM `_System_ConnectorWorkItem` FORCE INDEX (PRIMARY)
 WHERE Id IN %(ids)s AND LeaseToken = %(token)s AND State = 'processing' ORDER BY Id
 
 -- name: read_claimed
--- What the token took, with the selected event. 0 rows: nothing.
+-- What the token took, with the selected event (NULL: it is not retained). 0 rows: nothing.
 SELECT {w_columns}, {e_columns}, e.RouteSnapshot
-FROM `_System_ConnectorWorkItem` w JOIN `_System_ConnectorEvent` e ON e.Id = w.EventId
+FROM `_System_ConnectorWorkItem` w LEFT JOIN `_System_ConnectorEvent` e ON e.Id = w.EventId
 WHERE w.Id IN %(ids)s AND w.LeaseToken = %(token)s AND w.State = 'processing'
 
 -- name: extend_leases

@@ -17,6 +17,7 @@ from projection.claim import claim
 from projection.models import Event, LaneHold, ProjectionProtocol, WorkItem
 from projection.states import State
 from projection.why import why
+from projection.worker import drain_claims
 from tests.deliveries import Ingress, change, changes, generations, open_ingress, states
 from tests.flows_of_tests import recording
 from tests.workers_by_hand import ByHand, at, item_of, let_retries_come_due, report, taken
@@ -378,3 +379,15 @@ def test_a_process_without_any_flow_claims_nothing(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("projection.flows._registry", {})
     assert claim(10, owner="a", lease_seconds=60).ids == []
     assert [(item.state, item.attempts) for item in generations(7)] == [("pending", 0)]
+
+
+def test_a_class_that_settles_hides_no_due_class_that_nobody_has_met() -> None:
+    """Both lie between the same two known classes, of which a look finds the first alone."""
+    ingress = open_ingress()
+    ingress.route("first", on=("first",), queue_class="archive", settle=60.0)
+    ingress.route("second", on=("second",), queue_class="audit")
+    ingress.admit(change(1, kind="first"), change(2, kind="second"))
+    with recording() as seen:
+        assert drain_claims() == 1
+    assert seen.sources == ["2"]
+    assert claim(10, owner="a", lease_seconds=60).next_due is not None

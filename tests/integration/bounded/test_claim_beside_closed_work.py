@@ -8,6 +8,7 @@ from connectors.models import Route
 from projection import clock, queue_classes
 from projection import closed as closures
 from projection.models import WorkItem
+from projection.worker import drain_claims
 from tests.bulk_rows import copy_rows, hashed
 from tests.deliveries import Ingress, change, open_ingress
 from tests.flows_of_tests import recording
@@ -80,3 +81,17 @@ def test_there_are_only_so_many_classes_of_set_aside_work(monkeypatch: pytest.Mo
         assert ByHand().claim() == []
     classes = set(WorkItem.objects.filter(state="pending").values_list("queue_class", flat=True))
     assert len([name for name in classes if queue_classes.is_aside(name)]) == 3
+
+
+def test_who_runs_all_that_is_due_does_not_stop_behind_closed_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More of it than one claim sets aside lies ahead of what is open."""
+    monkeypatch.setattr(closures, "LOOKED_AT", 2)
+    monkeypatch.setattr(closures, "LOOKS", 1)
+    ingress = open_ingress()
+    paused = ingress.route("paused", mode="per_event", on=("paused",))
+    ingress.route("open", mode="per_event", on=("changed",))
+    ingress.admit(*[change(n, kind="paused") for n in range(7)], change(8))
+    Route.objects.filter(id=paused.id).update(paused_at=clock.now())
+    with recording() as seen:
+        assert drain_claims() == 1
+    assert seen.sources == ["8"]
