@@ -1,21 +1,18 @@
-"""Bulk jobs as operators know them: a filter over dead letters, a preview, verbs with their audit entries, and what does the steps."""
+"""Bulk jobs as operators know them: a filter over dead letters, verbs with their audit entries, and what does the steps."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from time import sleep
-from typing import Any, Final
+from typing import Final
 
 from django.db import DatabaseError, transaction
 from django.db.models import QuerySet
 
-from connectors import audit_log, dead_letters
+from connectors import audit_log
 from connectors.retarget import current_targets, without_target
 from connectors.work_filters import WorkFilter, dead_items, from_json, to_json
-from projection import clock, jobs
-from projection.discard import Discarded, preview_discards
+from projection import jobs
 from projection.job_rows import JobKind, JobRow
 from projection.job_steps import PAGE, run_step
 from projection.logs import log_event
@@ -23,8 +20,6 @@ from projection.lost_connection import is_connection_lost
 from projection.models import WorkItem
 from projection.refusals import Refused
 from projection.replay import Target
-from projection.replay_decision import Deferred, Replayed, Result
-from projection.replay_preview import ReplayPreview
 from projection.retry_policy import error_text
 from projection.units import NO_SUCH_TABLE, error_code
 
@@ -35,68 +30,16 @@ POSTPONED_SECONDS: Final = 15.0
 LONGEST_SLEEP_SECONDS: Final = 1.0
 
 
-@dataclass(slots=True)
-class BulkPreview:
-    """What a job would come to as things stand. The four counts make up `total`."""
-
-    kind: JobKind
-    possible: int = 0
-    """Replayed (or discarded) at once."""
-    deferred: int = 0
-    """Replayed too, but behind another one of their source."""
-    refused: Counter[str] = field(default_factory=Counter)
-    """By code."""
-    after_newer: int = 0
-    """Of those replayed: how many would run after a newer item of their lane and source has succeeded (state could go backwards)."""
-
-    @property
-    def total(self) -> int:
-        return self.possible + self.deferred + self.refused.total()
-
-    def members(self) -> dict[str, Any]:
-        """As JSON values."""
-        return {
-            "kind": self.kind.value,
-            "total": self.total,
-            "possible": self.possible,
-            "deferred": self.deferred,
-            "refused": dict(self.refused),
-            "after_newer": self.after_newer,
-        }
-
-    def count(self, results: Sequence[Result | Discarded]) -> None:
-        for result in results:
-            self.possible += isinstance(result, Replayed | Discarded)
-            self.deferred += isinstance(result, Deferred)
-            if isinstance(result, Refused):
-                self.refused[result.code] += 1
-
-
-def preview(kind: JobKind, chosen: WorkFilter, *, retarget: bool = False) -> BulkPreview:
-    """Exact counts of what a job would do now, by the job's own decisions, without writing. Raises UnknownName.
-
-    Bounded parts: about twenty reads for each 1,000 dead items.
-    """
-    counts, replays = BulkPreview(kind), ReplayPreview()
-    members = dead_items(chosen, unreplayed=kind is JobKind.REPLAY)
-    after, through = (chosen.since or jobs.EARLIEST, 0), clock.now()
-    while page := jobs.dead_page(after, through, PAGE):
-        after = page[-1]
-        rows = members.filter(id__in=[item for _, item in page]).order_by("lane_position", "id")
-        work_ids = list(rows.values_list("work_id", flat=True))
-        if kind is JobKind.DISCARD:
-            counts.count(list(preview_discards(work_ids).values()))
-        else:
-            counts.count(dead_letters.answer(replays, work_ids, retarget=retarget))
-    counts.after_newer = len(replays.after_newer)
-    return counts
-
-
 def start(
     kind: JobKind, chosen: WorkFilter, *, actor: str, reason: str, rate: int = DEFAULT_RATE, retarget: bool = False
 ) -> JobRow:
-    """A new job for all dead items that the filter selects now, with its audit entry. Raises UnknownName."""
+    """A new job for all dead items that the filter selects now, with its audit entry. Raises UnknownName.
+
+    ValueError: the filter names too many WorkIds for one step to fix.
+    """
     dead_items(chosen, unreplayed=False)
+    if len(chosen.work) > PAGE:
+        raise ValueError(f"a job names at most {PAGE} items by their WorkIds, not {len(chosen.work)}")
     text = to_json(chosen)
     with transaction.atomic():
         job = jobs.start(kind, text, actor=actor, reason=reason, rate=rate, retarget=retarget, since=chosen.since)
@@ -141,6 +84,10 @@ class DeadLetters:
     def members(self, job: JobRow) -> QuerySet[WorkItem]:
         return dead_items(from_json(job.filter), unreplayed=job.kind is JobKind.REPLAY)
 
+    def named(self, job: JobRow) -> Sequence[int] | None:
+        chosen = from_json(job.filter)
+        return list(dead_items(chosen, unreplayed=False).values_list("id", flat=True)) if chosen.work else None
+
     def targets(self, work_ids: Sequence[str]) -> Mapping[str, Target | Refused]:
         targets = current_targets(work_ids)
         return {work_id: targets.get(work_id) or without_target(work_id, targets) for work_id in work_ids}
@@ -165,14 +112,19 @@ class JobRunner:
         self.next_due = job.due_in if job else None
         if job is None or not job.is_due:
             return 0
-        try:
-            run_step(job, DeadLetters())
-        except Exception as error:
-            if is_connection_lost(error):
-                raise
-            log_event("job_step", level="error", job_id=job.id, seconds=POSTPONED_SECONDS, error=error_text(error))
-            jobs.postpone(job, POSTPONED_SECONDS)
+        _step(job)
         return 1
+
+
+def _step(job: JobRow) -> None:
+    """One step of a job that is due; tried again later where it fails. Raises the database's absence."""
+    try:
+        run_step(job, DeadLetters())
+    except Exception as error:
+        if is_connection_lost(error):
+            raise
+        log_event("job_step", level="error", job_id=job.id, seconds=POSTPONED_SECONDS, error=error_text(error))
+        jobs.postpone(job, POSTPONED_SECONDS)
 
 
 def _first_due() -> JobRow | None:
@@ -182,6 +134,15 @@ def _first_due() -> JobRow | None:
         if error_code(error) == NO_SUCH_TABLE:  # a schema from before jobs has none that could be due
             return None
         raise
+
+
+def hurry(job_id: int, steps: int) -> None:
+    """Do up to so many steps of a job that are due, in this very process: a small job need not wait for a router."""
+    for _ in range(steps):
+        job = jobs.find(job_id)
+        if job is None or not job.is_due:
+            return
+        _step(job)
 
 
 def run(job_id: int) -> JobRow | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -31,8 +32,8 @@ class UnknownName(LookupError):
 
 @dataclass(frozen=True, slots=True)
 class WorkFilter:
-    """Empty members do not filter. `error` is part of the last error's text, or (the start of) its fingerprint; `source` an id,
-    `type:id` or lane; times bound TerminalAt for ended work and CreatedDate for any other."""
+    """Empty members do not filter. `error` is part of the last error's text, or (the start of) its fingerprint; `fingerprint` the whole
+    of it; `source` an id, `type:id` or lane; times bound TerminalAt for ended work and CreatedDate for any other; `work` WorkIds."""
 
     states: tuple[State, ...] = tuple(State)
     route: str = ""
@@ -42,6 +43,10 @@ class WorkFilter:
     error: str = ""
     since: datetime | None = None
     until: datetime | None = None
+    fingerprint: str = ""
+    work: tuple[str, ...] = ()
+    unreplayed: bool = False
+    """Of a bulk over dead letters: only those without a replay, also where it could act on the others."""
 
     @property
     def is_empty(self) -> bool:
@@ -59,11 +64,24 @@ def dead_items(chosen: WorkFilter, *, unreplayed: bool) -> QuerySet[WorkItem]:
     """All undiscarded dead items that the filter selects, in no order; `unreplayed`: without a replay. Raises UnknownName.
 
     Where a replay died it is a dead item itself, and stands for what it replays. Every condition is one of the row itself, for callers
-    that go through a large table page by page; there is no limit to the items of a source.
+    that go through a large table page by page; there is no limit to the items of a source. Of items that are named by their WorkIds
+    none is left out: what cannot be done to one is told by its name.
     """
-    rows = _without_source(replace(chosen, states=(State.DEAD,))).filter(discarded_at=None)
-    if unreplayed:
-        rows = rows.filter(~Exists(WorkItem.objects.filter(replay_of_work_id=OuterRef("work_id"))))
+    rows = all_dead(chosen)
+    if chosen.work:
+        return rows
+    rows = rows.filter(discarded_at=None)
+    return without_replay(rows) if unreplayed or chosen.unreplayed else rows
+
+
+def without_replay(rows: QuerySet[WorkItem]) -> QuerySet[WorkItem]:
+    """Those of the rows that nothing replays. One look-up of the unique ReplayOfWorkId for each."""
+    return rows.filter(~Exists(WorkItem.objects.filter(replay_of_work_id=OuterRef("work_id"))))
+
+
+def all_dead(chosen: WorkFilter) -> QuerySet[WorkItem]:
+    """As `dead_items`, with the discarded and the replayed ones."""
+    rows = _without_source(replace(chosen, states=(State.DEAD,)))
     if chosen.source:
         text = chosen.source
         lane = Q(source_lane=text, lane_length=len(text))
@@ -80,7 +98,8 @@ def to_json(chosen: WorkFilter) -> str:
 def from_json(text: str) -> WorkFilter:
     """A filter of all states, as `to_json` wrote it."""
     members: dict[str, Any] = json.loads(text)
-    return WorkFilter(**members | {name: datetime.fromisoformat(members[name]) for name in TIMES if name in members})
+    members |= {name: datetime.fromisoformat(members[name]) for name in TIMES if name in members}
+    return WorkFilter(**members | {"work": tuple(members.get("work", ()))})
 
 
 def _without_source(chosen: WorkFilter) -> QuerySet[WorkItem]:
@@ -94,6 +113,10 @@ def _without_source(chosen: WorkFilter) -> QuerySet[WorkItem]:
         rows = rows.filter(companion_pack=pack, companion_flow=flow)
     if chosen.error:
         rows = rows.filter(_has_error(chosen.error))
+    if chosen.fingerprint:
+        rows = rows.filter(error_fingerprint__in=_ascii([chosen.fingerprint]))
+    if chosen.work:
+        rows = rows.filter(work_id__in=_ascii(chosen.work))
     time = "terminal_at" if set(chosen.states) == {State.DEAD} else "created_date"
     if chosen.since:
         rows = rows.filter(**{f"{time}__gte": chosen.since})
@@ -121,6 +144,11 @@ def _ago(text: str) -> float:
 def _has_error(text: str) -> Q:
     condition = Q(last_error__contains=text)
     return condition | Q(error_fingerprint__startswith=text) if text.isascii() else condition
+
+
+def _ascii(keys: Sequence[str]) -> list[str]:
+    """Those that a key column can be compared with; no key is anything else."""
+    return [key for key in keys if key.isascii()]
 
 
 def _route_ids(key: str) -> list[int]:

@@ -53,6 +53,9 @@ class Bulk(Protocol):
     def members(self, job: JobRow) -> QuerySet[WorkItem]:
         """The dead items that the job's filter selects, in no order."""
 
+    def named(self, job: JobRow) -> Sequence[int] | None:
+        """Ids of its members, a step's worth at most, where the filter names them one by one; None where it does not."""
+
     def targets(self, work_ids: Sequence[str]) -> Mapping[str, Target | Refused]:
         """Where each item of a retargeting job is replayed."""
 
@@ -73,10 +76,12 @@ def run_step(job: JobRow, bulk: Bulk) -> int | None:
 
 
 def _fix_some(job: JobRow, bulk: Bulk) -> int | None:
-    """Members among the next page of dead items."""
+    """Members among the next page of dead items; all of them where the filter names them."""
     after = (job.after_time or EARLIEST, job.after_id)
-    page = dead_page(after, job.created, PAGE)
+    named = bulk.named(job)
+    page = dead_page(after, job.created, PAGE) if named is None else []
     ids = tuple(bulk.members(job).filter(id__in=[item for _, item in page]).values_list("id", flat=True)) if page else ()
+    ids = ids if named is None else tuple(named)
 
     def unit() -> int | None:
         if not _take(job):

@@ -35,7 +35,8 @@ class ReplayPreview:
 
     after_newer: set[str] = field(default_factory=set)
     """WorkIds that would run after a newer item of their lane and source has succeeded: state could go backwards."""
-    _taken: dict[str | int, str] = field(default_factory=dict)
+    taken: dict[str | int, str] = field(default_factory=dict)
+    """Source scope (or row of a per-event item) → the WorkId that goes first; a preview that goes on later begins with what it was."""
 
     def answer(self, work_ids: Sequence[str], targets: Mapping[str, Target] | None = None) -> list[Result]:
         """What `replay_many` would answer as things stand, in the given order; the new WorkIds are left empty."""
@@ -58,7 +59,7 @@ class ReplayPreview:
                 results[work_id] = refusal
                 del chosen[work_id]
         self.after_newer |= _after_newer(chosen)
-        first, deferred = first_of_each(chosen, self._taken)
+        first, deferred = first_of_each(chosen, self.taken)
         results |= deferred | {work_id: Replayed(work_id, "") for work_id in first}
         return [results[work_id] for work_id in work_ids]
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from django.core.management.base import CommandError, CommandParser
 
-from connectors import audited, bulk_jobs, dead_letters
+from connectors import audited, bulk_jobs, bulk_preview, dead_letters
 from connectors.audit_log import cli_actor
 from connectors.bulk_jobs import DEFAULT_RATE
 from connectors.dead_letters import IDS_A_QUERY, Candidate, DeadLetter, Outcome
@@ -147,7 +147,7 @@ class Command(OperationsCommand):
             self.emit({"job": job_answer(job), "dry_run": False}, [f"started {job_line(job)}"])
             return DONE
         try:
-            counts = bulk_jobs.preview(kind, self._selection(options), retarget=retarget)
+            counts = bulk_preview.preview(kind, self._selection(options), retarget=retarget)
         except UnknownName as unknown:
             raise CommandError(str(unknown)) from None
         lines = [f"{counts.total} dead letters: {counts.possible} at once, {counts.deferred} behind another of their source"]

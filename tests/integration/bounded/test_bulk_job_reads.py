@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from connectors import bulk_jobs
+from connectors import bulk_jobs, bulk_preview
 from connectors.bulk_jobs import DeadLetters
 from projection import clock, jobs
 from projection.job_models import Job, JobItem
@@ -123,6 +123,6 @@ def test_the_order_of_a_preview_is_found_at_the_end_of_a_long_lane() -> None:
     )  # fmt: skip
     refresh_statistics(*TABLES)
     with server_work() as work:
-        assert bulk_jobs.preview(JobKind.REPLAY, EVERYTHING).after_newer == 1
+        assert bulk_preview.preview(JobKind.REPLAY, EVERYTHING).after_newer == 1
     assert work.rows_read < 200
     assert dead.state == "dead"

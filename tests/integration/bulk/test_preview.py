@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from connectors import bulk_jobs
+from connectors import bulk_preview
 from connectors.work_filters import UnknownName, WorkFilter
 from projection.clock import now as database_now
 from projection.facts import PER_EVENT
@@ -24,13 +24,13 @@ from tests.rows import CONTACTS, PAGES, event_row, replay_row, route_of, work_ro
 pytestmark = pytest.mark.usefixtures("database")
 
 
-def preview(**options: Any) -> bulk_jobs.BulkPreview:
-    return bulk_jobs.preview(JobKind.REPLAY, EVERYTHING, **options)
+def preview(**options: Any) -> bulk_preview.BulkPreview:
+    return bulk_preview.preview(JobKind.REPLAY, EVERYTHING, **options)
 
 
 @pytest.mark.parametrize("page", [2, 1000])
 def test_the_counts_are_those_of_the_job(monkeypatch: pytest.MonkeyPatch, page: int) -> None:
-    monkeypatch.setattr(bulk_jobs, "PAGE", page)
+    monkeypatch.setattr(bulk_preview, "PAGE", page)
     with recording() as seen:
         ingress = dead_letters(seen, 1, 2, 1, 3, 4, 5, 1)
         ingress.admit(change(2))
@@ -48,7 +48,7 @@ def test_a_preview_changes_nothing() -> None:
         dead_letters(seen, 1, 2)
     with CaptureQueriesContext(connection) as asked:
         preview()
-        bulk_jobs.preview(JobKind.DISCARD, EVERYTHING)
+        bulk_preview.preview(JobKind.DISCARD, EVERYTHING)
     assert {query["sql"].split()[0].lstrip("(") for query in asked} == {"SELECT"}
 
 
@@ -64,7 +64,7 @@ def test_discards_are_counted_by_their_own_rules() -> None:
     one, two = (work_row(event_row(PAGES, source_id=str(n)), "dead") for n in range(2))
     work_row(event_row(PAGES, source_id="3"), "dead", discarded_at=database_now())
     replay_row(two, "pending")
-    told = bulk_jobs.preview(JobKind.DISCARD, EVERYTHING)
+    told = bulk_preview.preview(JobKind.DISCARD, EVERYTHING)
     assert (told.possible, told.deferred, dict(told.refused), told.total) == (1, 0, {"replay_running": 1}, 2)
     assert one.state == "dead"
 
@@ -83,7 +83,7 @@ def test_retired_routes_and_changed_classes_are_counted() -> None:
 
 def test_an_unknown_name_is_told() -> None:
     with pytest.raises(UnknownName):
-        bulk_jobs.preview(JobKind.REPLAY, WorkFilter(route="nothing"))
+        bulk_preview.preview(JobKind.REPLAY, WorkFilter(route="nothing"))
 
 
 def dead(route: Any = CONTACTS, **columns: Any) -> WorkItem:

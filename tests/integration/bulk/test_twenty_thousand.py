@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from connectors import bulk_jobs, router
+from connectors import bulk_preview, router
 from connectors.bulk_jobs import DeadLetters
 from projection.flows import DeadLetter
 from projection.job_rows import JobKind, JobRow, JobState
@@ -59,7 +59,7 @@ def counted(job: JobRow) -> list[int]:
 def test_a_job_of_many(kind: JobKind) -> None:
     with recording() as seen, quietly():
         dead(seen)
-        told = bulk_jobs.preview(kind, EVERYTHING)
+        told = bulk_preview.preview(kind, EVERYTHING)
         job = start(kind)
         counts = counted(job)
         assert max(counts) <= STATEMENTS_A_STEP
