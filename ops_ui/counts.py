@@ -12,9 +12,9 @@ from typing import Any, Final
 from django.db.models import QuerySet
 
 from connectors.models import Receipt
+from projection.heartbeat import ALIVE_SECONDS
 from projection.models import LaneHold, Worker, WorkItem
 from projection.states import NONTERMINAL, ReceiptState, State
-from projection.why import ALIVE_SECONDS
 
 CONSOLE_CAP: Final = 10_000
 METRICS_CAP: Final = 100_000

@@ -72,8 +72,8 @@ class HeadraceCommand(BaseCommand):
     """Base of every command. Subclasses override `perform`, or name verbs with `add_verb` in `add_arguments`."""
 
     as_json = False
+    # The service's start runs the checks; a command says what it needs itself.
     requires_system_checks = ()
-    # the service's start runs the checks; a command says what it needs itself
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
         parser = super().create_parser(prog_name, subcommand, **kwargs)

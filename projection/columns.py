@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from django.db import models
 
-KEY_LENGTH = 68
+KEY_LENGTH: Final = 68
 """`csp:` or `evt:` and 64 hex digits."""
 
 

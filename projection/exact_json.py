@@ -13,7 +13,7 @@ from json.decoder import scanstring  # type: ignore[attr-defined]  # documented 
 from json.encoder import encode_basestring
 from typing import Any, Final, NoReturn, Self
 
-MAX_DEPTH_HINT: Final = "nested too deeply"
+TOO_DEEP: Final = "nested too deeply"
 _WHITESPACE: Final = " \t\n\r"
 
 
@@ -70,7 +70,7 @@ def _scan(text: str, at: int) -> tuple[Any, int]:
     try:
         return _decoded(text, at)
     except RecursionError:
-        raise NotJson(MAX_DEPTH_HINT) from None
+        raise NotJson(TOO_DEEP) from None
     except json.JSONDecodeError as error:
         raise NotJson(f"not JSON: {error}") from None
 
@@ -183,12 +183,12 @@ def value_at(text: str, path: tuple[str | int, ...]) -> int | None:
     return at
 
 
-_LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
-
-
 def end_of(text: str, at: int) -> int:
     """Where the value that starts at `at` ends. Raises NotJson."""
     return _scan(text, at)[1]
+
+
+_LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 def dump(value: Any) -> str:
@@ -200,7 +200,7 @@ def dump(value: Any) -> str:
     try:
         return _LONE_SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", "".join(_pieces(value)))
     except RecursionError:
-        raise NoExactJson(MAX_DEPTH_HINT) from None
+        raise NoExactJson(TOO_DEEP) from None
 
 
 def _pieces(value: Any) -> Iterator[str]:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from projection.facts import Input, RouteFacts, Source
 
@@ -103,10 +103,6 @@ class Generation:
         self.completed = True
 
 
-SingleFlow = Callable[[Generation], object]
-BatchFlow = Callable[[list[Generation]], object]
-
-
 @dataclass(frozen=True, slots=True)
 class Flow:
     """A registered flow. `timeout` is seconds; `destination` names what it calls, for limits per destination."""
@@ -158,9 +154,10 @@ def flows_hash() -> str:
 
 
 def find(name: str) -> Flow | None:
+    """The flow of this name; None: this process does not have it."""
     return _registry.get(name)
 
 
-def forget(name: str) -> Any:
-    """Take a flow out again (tests, reloading)."""
-    return _registry.pop(name, None)
+def forget(name: str) -> None:
+    """Take a flow out again (tests)."""
+    _registry.pop(name, None)

@@ -10,6 +10,7 @@ import socket
 import threading
 import uuid
 from collections.abc import Callable, Iterable
+from importlib.metadata import PackageNotFoundError, version
 from time import monotonic
 from types import TracebackType
 from typing import Final, Literal, Self
@@ -24,15 +25,15 @@ from projection.sending import execute
 from projection.units import run_unit
 
 BEAT_SECONDS: Final = 10.0
-"""How often a process says that it lives; the console calls it dead after three silent beats."""
+"""How often a process says that it lives."""
+ALIVE_SECONDS: Final = 3 * BEAT_SECONDS
+"""A process that has been silent for so long counts as gone."""
 SILENT_SECONDS: Final = 3600
 """Rows of processes that died without a word are forgotten after this."""
 
 
 def code_version() -> str:
     """Version of the installed code, for the worker list."""
-    from importlib.metadata import PackageNotFoundError, version
-
     try:
         return version("headrace")
     except PackageNotFoundError:

@@ -12,12 +12,11 @@ from projection.activation import is_activated
 from projection.cli import iso
 from projection.clock import from_db
 from projection.facts import flow_name
+from projection.heartbeat import ALIVE_SECONDS
 from projection.models import Worker, WorkItem
 from projection.sending import fetch
 from projection.states import TERMINAL, State
 
-ALIVE_SECONDS: Final = 30
-"""A worker that wrote no heartbeat for so long counts as gone (it writes one every few seconds)."""
 ERROR_CHARACTERS: Final = 200
 """How much of an error a sentence quotes; the failure itself keeps it whole."""
 CLAIM_WORKER: Final = "worker"

@@ -21,8 +21,8 @@ from ops_ui.pages import Listing, Urls, page, show, show_list
 from ops_ui.tables import AuditTable, RouteTable, route_state
 from projection import clock
 from projection.facts import RetryPolicy, flow_name
+from projection.heartbeat import ALIVE_SECONDS
 from projection.models import Worker
-from projection.why import ALIVE_SECONDS
 
 PACKS_SHOWN = 200
 WORKERS_SHOWN = 200

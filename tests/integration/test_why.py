@@ -14,10 +14,11 @@ from projection import activation, breaker, flows
 from projection.clock import now
 from projection.complete import Ending
 from projection.facts import RateLimit
+from projection.heartbeat import ALIVE_SECONDS
 from projection.models import Destination, LaneHold, ProjectionProtocol, RateBucket, Worker, WorkItem
 from projection.outages import Outage
 from projection.states import State
-from projection.why import ALIVE_SECONDS, why, why_lane
+from projection.why import why, why_lane
 from tests import factories
 from tests.rows import CONTACTS, PAGES, event_row, work_row
 
