@@ -1,7 +1,7 @@
 """The stop flag of resident loops inside a django-q2 cluster.
 
-The cluster's Sentinel waits for a running task on stop and gives it no signal, so the loops watch a flag of their own: an event made
-before the cluster forks (`manage.py qcluster`), or the death of the process that started them.
+The cluster's Sentinel waits for a running task on stop and gives it no signal, so the loops watch a flag of their own: one that all
+processes of the cluster share since they were forked from its head (`manage.py qcluster`), or the death of the process that started them.
 
 SIGTERM is the business of the cluster's head alone. A terminal or `kill -- -PGID` sends it to the whole group, though, and a Sentinel
 that dies of it leaves the head waiting for ever and flows cut off: so the head's children outlast it (`outlast_group_signal`).
@@ -9,37 +9,23 @@ that dies of it leaves the head waiting for ever and flows cut off: so the head'
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
-from ctypes import c_bool
-from multiprocessing.sharedctypes import RawValue
-from multiprocessing.synchronize import Event as EventType
 from time import monotonic, sleep
 from types import FrameType
 from typing import Final
 
+from projection.kill_proof import Flag
+
 HEAD_SECONDS: Final = 1.0
 """How long a child that got SIGTERM waits for its head to say that the whole cluster stops; the same signal reaches the head at once."""
 
-_flag: EventType | None = None
-_stops = RawValue(c_bool, False)
-"""As the flag, but without a lock: a signal handler may interrupt a process that holds the flag's."""
-
-
-def prepare() -> EventType:
-    """Make the flag; call before the cluster forks, so that every worker inherits it."""
-    global _flag  # noqa: PLW0603 - one flag for a process and its children
-    if _flag is None:
-        _flag = multiprocessing.get_context("fork").Event()
-    return _flag
+_stops = Flag()
 
 
 def stop_all() -> None:
     """Tell every loop of this cluster to end after what it is doing."""
-    _stops.value = True
-    if _flag is not None:
-        _flag.set()
+    _stops.set()
 
 
 def outlast_group_signal() -> None:
@@ -49,9 +35,9 @@ def outlast_group_signal() -> None:
 
 def _die_unless_the_cluster_stops(number: int, _frame: FrameType | None) -> None:
     ends = monotonic() + HEAD_SECONDS
-    while not _stops.value and monotonic() < ends:
+    while not _stops.is_set() and monotonic() < ends:
         sleep(0.01)
-    if not _stops.value:  # meant for this process alone: by the Sentinel, which ends its children so, or by hand
+    if not _stops.is_set():  # meant for this process alone: by the Sentinel, which ends its children so, or by hand
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
 
@@ -63,4 +49,4 @@ class StopFlag:
         self._parent = os.getppid()
 
     def __call__(self) -> bool:
-        return (_flag is not None and _flag.is_set()) or os.getppid() != self._parent
+        return _stops.is_set() or os.getppid() != self._parent

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from ctypes import c_bool
-from multiprocessing.sharedctypes import RawValue
 from typing import Any
 
 import pytest
@@ -16,6 +14,7 @@ from pytest_django import Settings
 
 from connectors.tasks import SCHEDULES
 from projection import stopping, tasks
+from projection.kill_proof import Flag
 from projection.slots import Slot
 from tests.deliveries import change, open_ingress, states
 from tests.flows_of_tests import recording
@@ -25,8 +24,7 @@ pytestmark = pytest.mark.usefixtures("database")
 
 @pytest.fixture(autouse=True)
 def no_flag(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stopping, "_flag", None)
-    monkeypatch.setattr(stopping, "_stops", RawValue(c_bool, False))
+    monkeypatch.setattr(stopping, "_stops", Flag())
 
 
 def queued() -> list[tuple[str, tuple[int, ...], str]]:
@@ -72,7 +70,6 @@ def test_a_slot_that_another_loop_has_is_left_to_it() -> None:
 
 
 def test_a_loop_that_was_stopped_has_no_continuation() -> None:
-    stopping.prepare()
 
     def loop(*, budget_seconds: float, stop: Callable[[], bool]) -> int:
         stopping.stop_all()

@@ -5,9 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from ctypes import c_bool
 from datetime import timedelta
-from multiprocessing.sharedctypes import RawValue
 
 import pytest
 from django.db import connection
@@ -19,6 +17,7 @@ from connectors.models import Receipt, Upkeep
 from connectors.retention import retain
 from connectors.upkeep import Done, run_if_due
 from projection import stopping
+from projection.kill_proof import Flag
 from projection.models import Event, WorkItem
 from projection.slots import Slot
 from projection.worker import Stop, drain_claims
@@ -35,8 +34,7 @@ HOUR = 3600
 
 @pytest.fixture(autouse=True)
 def no_flag(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stopping, "_flag", None)
-    monkeypatch.setattr(stopping, "_stops", RawValue(c_bool, False))
+    monkeypatch.setattr(stopping, "_stops", Flag())
 
 
 def row() -> Upkeep:
@@ -117,7 +115,7 @@ def test_what_failed_is_kept_and_tried_again() -> None:
     assert row().last_error is None
 
 
-def test_it_is_told_to_stop_with_the_cluster_and_after_its_budget(settings: Settings) -> None:
+def test_it_is_told_to_stop_with_the_cluster_and_after_its_budget(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[bool] = []
 
     def look(stop: Stop) -> Done:
@@ -126,10 +124,9 @@ def test_it_is_told_to_stop_with_the_cluster_and_after_its_budget(settings: Sett
         told.append(stop())
         return Done({}, finished=False)
 
-    stopping.prepare()
     assert run_if_due("prune", HOUR, look)
     assert told == [False, True]
-    stopping.prepare().clear()
+    monkeypatch.setattr(stopping, "_stops", Flag())
     settings.RESIDENT_BUDGET_SECONDS = 0
     assert run_if_due("prune", HOUR, look)
     assert told[2], "the budget is over"

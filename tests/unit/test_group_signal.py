@@ -6,14 +6,13 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Iterator
-from ctypes import c_bool
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from multiprocessing.sharedctypes import RawValue
 
 import pytest
 
 from projection import stopping
+from projection.kill_proof import Flag
 
 # Python 3.12 warns of a fork beside threads (pytest-xdist has one); the child here touches nothing that a thread may hold.
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
@@ -31,7 +30,7 @@ def wait_for_a_word(pipe: Connection) -> None:
 
 @pytest.fixture
 def child(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[BaseProcess, Connection]]:
-    monkeypatch.setattr(stopping, "_stops", RawValue(c_bool, False))
+    monkeypatch.setattr(stopping, "_stops", Flag())
     ours, theirs = FORK.Pipe()
     process = FORK.Process(target=wait_for_a_word, args=(theirs,))
     process.start()

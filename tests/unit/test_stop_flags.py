@@ -5,20 +5,18 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
-from ctypes import c_bool
-from multiprocessing.sharedctypes import RawValue
 
 import pytest
 
 from projection import stopping
+from projection.kill_proof import Flag
 from projection.signals import stop_on_signals
 from projection.stopping import StopFlag
 
 
 @pytest.fixture(autouse=True)
 def no_flag(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stopping, "_flag", None)
-    monkeypatch.setattr(stopping, "_stops", RawValue(c_bool, False))
+    monkeypatch.setattr(stopping, "_stops", Flag())
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -44,15 +42,7 @@ def test_the_former_handling_comes_back_whatever_ends_the_block() -> None:
     assert {number: signal.getsignal(number) for number in former} == former
 
 
-def test_outside_of_a_cluster_there_is_no_flag_to_raise() -> None:
-    flag = StopFlag()
-    stopping.stop_all()
-    assert not flag()
-
-
 def test_the_cluster_s_flag_is_one_and_is_seen_by_every_loop() -> None:
-    made = stopping.prepare()
-    assert stopping.prepare() is made
     loops = [StopFlag(), StopFlag()]
     assert [flag() for flag in loops] == [False, False]
     stopping.stop_all()

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db import DatabaseError, connections
+from django.db import DatabaseError, InterfaceError, connections
 from django_q import cluster as django_q_cluster
-from django_q.cluster import Cluster, Sentinel
+from django_q.cluster import Cluster, Sentinel, worker
 from django_q.management.commands.qcluster import Command as ClusterCommand
 from django_q.tasks import async_task
 
 from connectors.tasks import SCHEDULES
 from projection import stopping
+from projection.kill_proof import Flag, PacketQueue, Timer
 from projection.logs import log_event
 from projection.retry_policy import error_text
 from projection.tasks import ensure_schedules
@@ -23,12 +24,32 @@ def start_loops() -> None:
         async_task(path, number, task_name=f"{path}-{number}")
 
 
+def start_loops_if_possible(reason: str) -> None:
+    """As `start_loops`; while the database is away, only the line of log that gives `reason`."""
+    try:
+        start_loops()
+    except (DatabaseError, InterfaceError) as error:
+        connections.close_all()
+        log_event("queue", level="warning", error=error_text(error), reason=reason)
+
+
 class OutlastingSentinel(Sentinel):  # type: ignore[misc]  # django-q2 has no types
-    """A Sentinel that, with the processes it forks, outlasts a SIGTERM to the whole group: its head tells it when to stop."""
+    """A Sentinel that, with the processes it forks, outlasts a SIGTERM to the whole group: its head tells it when to stop.
+
+    Any of its processes may be killed at any moment. What they share is made for that, and a loop that went with one starts anew at once.
+    """
 
     def start(self) -> None:
         stopping.outlast_group_signal()
+        self.task_queue, self.result_queue, self.event_out = PacketQueue(small=True), PacketQueue(), Flag()
         super().start()
+
+    def spawn_worker(self) -> None:
+        self.spawn_process(worker, self.task_queue, self.result_queue, Timer(), self.timeout)
+
+    def reincarnate(self, process: Any) -> None:
+        super().reincarnate(process)
+        start_loops_if_possible("a process of the cluster died; what it ran starts again later")
 
 
 class StoppingCluster(Cluster):  # type: ignore[misc]  # django-q2 has no types
@@ -43,10 +64,7 @@ class StoppingCluster(Cluster):  # type: ignore[misc]  # django-q2 has no types
         stopping.stop_all()
         stopped = bool(super().stop())
         if stopped:
-            try:
-                start_loops()
-            except DatabaseError as error:
-                log_event("stop", level="warning", error=error_text(error), reason="the loops were not handed over")
+            start_loops_if_possible("the loops were not handed over")
         return stopped
 
 
@@ -54,7 +72,6 @@ class Command(ClusterCommand):  # type: ignore[misc]  # django-q2 has no types
     help = "Starts the django-q2 cluster with the resident router and claim workers."
 
     def handle(self, *args: Any, **options: Any) -> None:  # noqa: ARG002  # Django's signature
-        stopping.prepare()
         django_q_cluster.Sentinel = OutlastingSentinel  # Cluster.start() finds its Sentinel by this name and offers no other way
         ensure_schedules(SCHEDULES)
         start_loops()
