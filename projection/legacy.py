@@ -10,15 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from projection.apart import run_apart
 from projection.complete import hand_off
 from projection.logs import log_event
 from projection.models import Event, WorkItem
-from projection.retry_policy import fingerprint
+from projection.retry_policy import error_text, fingerprint, storable
 from projection.states import State
-from projection.units import run_unit
 
-ENDS: Final = {"processed": State.PROCESSED, "skipped": State.SKIPPED, "dead": State.DEAD}
-"""Status of an event-owned row that has ended → the state of its work item. (`skipped` under the fence means nothing.)"""
+ENDS: Final = {"processed": State.PROCESSED, "skipped": State.SKIPPED, "dead": State.DEAD, "cancelled": State.CANCELLED}
+"""Status of an event-owned row that has ended → the state of its work item. (`skipped` under the fence means nothing.) Whatever else an
+old binary has ended one as is a dead letter: it must not run again by itself, and somebody must know of it.
+"""
 
 
 def fence(event_ids: Sequence[int]) -> set[int]:
@@ -34,16 +36,28 @@ def fence(event_ids: Sequence[int]) -> set[int]:
 def copy_results(event_ids: Sequence[int]) -> int:
     """End the unclaimed work items of events that an old binary has ended, with its result; number of items. A unit of its own.
 
-    The events are locked before the items, as a claim locks them. An item that was claimed, or has ended, stays as it is.
+    The events are locked before the items, as a claim locks them. An item that was claimed, or has ended, stays as it is; so does one
+    that cannot be ended (its projection breaks the protocol), which keeps no other from its end.
     """
-    return run_unit("complete", lambda: _copy_results(event_ids)) if event_ids else 0
+    return sum(run_apart("complete", sorted(event_ids), _copy_results, _log_fault))
+
+
+def _log_fault(event_id: int, error: Exception) -> None:
+    log_event("complete", level="error", event_id=event_id, error=error_text(error), reason="ended by an old binary; run `audit`")
+
+
+def _result(status: str, error: str | None) -> tuple[State, str | None]:
+    """What an old binary's end of an event is to its work item: (state, error text)."""
+    if status in ENDS:
+        return ENDS[status], error
+    return State.DEAD, storable(f"an old binary ended it as {status!r}" + (f": {error}" if error else ""))
 
 
 def _copy_results(event_ids: Sequence[int]) -> int:
-    results = {row[0]: (ENDS[row[1]], row[2]) for row in Event.objects.lock_legacy_results(sorted(event_ids), tuple(ENDS))}
+    results = {event: _result(status, error) for event, status, error in Event.objects.lock_legacy_results(event_ids)}
     rows = WorkItem.objects.lock_work_items(WorkItem.objects.read_unclaimed_work_of(sorted(results)))
     ended = [row for row in rows if row.is_live and row.claimed_at is None and row.event_id in results]
-    for state in ENDS.values():
+    for state in {state for state, _ in results.values()}:
         ids = [row.id for row in ended if results[row.event_id][0] is state]
         if ids:
             WorkItem.objects.end_unclaimed_work_items(ids, state.value)

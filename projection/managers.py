@@ -88,9 +88,9 @@ class EventManager(models.Manager["Event"]):
     def read_event_owners(self, event_ids: Iterable[int]) -> dict[int, str]:
         return dict(fetch("read_event_owners", event_ids=tuple(event_ids)))
 
-    def lock_legacy_results(self, event_ids: Sequence[int], ends: Sequence[str]) -> list[tuple[int, str, str | None]]:
+    def lock_legacy_results(self, event_ids: Sequence[int]) -> list[tuple[int, str, str | None]]:
         """(id, status, last error)."""
-        return fetch("lock_legacy_results", event_ids=tuple(event_ids), ends=tuple(ends))
+        return fetch("lock_legacy_results", event_ids=tuple(event_ids))
 
 
 class WorkItemManager(models.Manager["WorkItem"]):

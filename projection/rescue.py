@@ -1,37 +1,47 @@
 """Rescue: leases that ran out go back to `retry`, or to `dead` when the budget is used up (protocol 5). A unit of its own.
 
 Compare-and-swap on the item's own lease, whoever the worker was; a worker that comes back finds its token gone and writes nothing.
+An item that cannot be moved (its projection breaks the protocol) stays as it is and keeps no other from being rescued.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from projection import clock
+from projection.apart import run_apart
 from projection.complete import Ended, Ending, end_attempts, log_ended
 from projection.logs import log_event
 from projection.models import WorkItem
+from projection.retry_policy import error_text
 from projection.rows import WorkRow
 from projection.states import State
-from projection.units import run_unit
 
 BATCH: Final = 100
 REASON: Final = "worker lost: its lease ran out before the attempt ended"
 
 
 def rescue(limit: int = BATCH) -> int:
-    """Return expired items to their next attempt, at once; number of items moved. One statement when there are none."""
-    ids = WorkItem.objects.read_expired_leases(limit)
-    if not ids:
-        return 0
-    ended = run_unit("rescue", lambda: _rescue(ids))
-    log_ended(ended)
-    if ended.written:
-        log_event("rescue", level="warning", count=len(ended.written))
-    return len(ended.written)
+    """Return expired items to their next attempt, at once; number of items moved. One statement when there are none.
+
+    Raises the database's error when it is away, or busy all the while.
+    """
+    moved = 0
+    for ended in run_apart("rescue", WorkItem.objects.read_expired_leases(limit), _rescue, _log_fault):
+        log_ended(ended)
+        moved += len(ended.written)
+    if moved:
+        log_event("rescue", level="warning", count=moved)
+    return moved
 
 
-def _rescue(ids: list[int]) -> Ended:
+def _log_fault(item_id: int, error: Exception) -> None:
+    work_id = WorkItem.objects.filter(id=item_id).values_list("work_id", flat=True).first()
+    log_event("rescue", level="error", work_id=work_id, error=error_text(error), reason="left as it is; run `audit`")
+
+
+def _rescue(ids: Sequence[int]) -> Ended:
     """Locks first, then the clock: a heartbeat that was faster is seen, and the item left alone."""
     locked = WorkItem.objects.lock_work_items(ids)
     now = clock.now()

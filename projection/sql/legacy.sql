@@ -15,7 +15,7 @@ SELECT Id, ExecutorOwner FROM `_System_ConnectorEvent` WHERE Id IN %(event_ids)s
 -- name: lock_legacy_results
 -- Locks, by ascending primary key, the event-owned facts that have ended. Missing rows: fenced, or still to be run.
 SELECT Id, Status, LastError FROM `_System_ConnectorEvent` FORCE INDEX (PRIMARY)
-WHERE Id IN %(event_ids)s AND ExecutorOwner = 'event' AND TerminalAt IS NOT NULL AND Status IN %(ends)s ORDER BY Id FOR UPDATE
+WHERE Id IN %(event_ids)s AND ExecutorOwner = 'event' AND TerminalAt IS NOT NULL ORDER BY Id FOR UPDATE
 
 -- name: read_unclaimed_work_of
 -- Work items that select one of the events and were never claimed. No lock: they are locked by id, and looked at again. Index: ix_work_event.

@@ -101,7 +101,9 @@ def test_a_stale_lease_is_taken_over_and_its_late_result_counts_for_nothing(ingr
     assert states(0) == ["processed"]
 
 
-@pytest.mark.parametrize(("status", "error"), [("processed", None), ("skipped", "gone"), ("dead", "no such contact")])
+@pytest.mark.parametrize(
+    ("status", "error"), [("processed", None), ("skipped", "gone"), ("dead", "no such contact"), ("cancelled", "by hand")]
+)
 def test_what_an_old_binary_ended_runs_no_second_time_and_makes_room_in_the_claim(
     ingress: Ingress, status: str, error: str | None
 ) -> None:
@@ -116,6 +118,22 @@ def test_what_an_old_binary_ended_runs_no_second_time_and_makes_room_in_the_clai
     first = WorkItem.objects.order_by("id")[0]
     assert (first.state, first.attempts, first.last_error, first.terminal_at is None) == (status, 0, error, False)
     assert WorkFailure.objects.count() == 0
+
+
+@pytest.mark.parametrize(
+    ("error", "text"), [(None, "an old binary ended it as 'expired'"), ("x", "an old binary ended it as 'expired': x")]
+)
+def test_an_end_that_nobody_knows_is_a_dead_letter_and_strands_no_lane(ingress: Ingress, error: str | None, text: str) -> None:
+    per_event(ingress)
+    assert old_binary.lease() == 1
+    ingress.admit(change(0))  # behind it in its lane
+    assert old_binary.end("expired", error) == 1
+    with recording() as seen:
+        assert drain_claims() == 1
+    assert len(seen.runs) == 1
+    assert states(0) == ["dead", "processed"]
+    first = WorkItem.objects.order_by("id")[0]
+    assert (first.attempts, first.last_error) == (0, text)
 
 
 def test_before_activation_a_lane_goes_on_when_an_old_binary_has_ended_its_head(ingress: Ingress) -> None:
