@@ -1,10 +1,11 @@
 """States of a work item, and who moves each one on.
 
 state        moved on by                                                         to
-pending      claim (RunAfter due, lane free) · cancel                            processing · cancelled
-blocked      the room that ends the row ahead of it (complete, dead-letter,      pending · cancelled
-             cancel, rescue, release); a queued successor: completion of the
-             active generation
+pending      claim (RunAfter due, lane free) · cancel ·                          processing · cancelled ·
+             the copy of an old binary's result (`legacy`)                       processed, skipped, dead
+blocked      the room that ends the row ahead of it (complete, dead-letter,      pending · cancelled ·
+             cancel, rescue); a queued successor: the end of the active          processed, skipped, dead
+             generation; else repair · cancel · as above
 processing   the worker that holds the lease (complete, retry, dead-letter,      processed · skipped · dead · retry
              hand-back) · rescue when the lease ran out
 retry        claim at RunAfter (still holds its lane) · cancel                   processing · cancelled
@@ -31,21 +32,20 @@ class State(StrEnum):
 NONTERMINAL: Final = frozenset({State.PENDING, State.BLOCKED, State.PROCESSING, State.RETRY})
 TERMINAL: Final = frozenset({State.PROCESSED, State.SKIPPED, State.DEAD, State.CANCELLED})
 
+EXECUTED: Final = frozenset({State.PROCESSED, State.SKIPPED, State.DEAD})
+"""How an attempt can end an item."""
+
 LEGAL: Final[dict[State, frozenset[State]]] = {
-    State.PENDING: frozenset({State.PROCESSING, State.CANCELLED}),
-    State.BLOCKED: frozenset({State.PENDING, State.CANCELLED}),
-    State.PROCESSING: frozenset({State.PROCESSED, State.SKIPPED, State.DEAD, State.RETRY}),
+    State.PENDING: frozenset({State.PROCESSING, State.CANCELLED, *EXECUTED}),
+    State.BLOCKED: frozenset({State.PENDING, State.CANCELLED, *EXECUTED}),
+    State.PROCESSING: frozenset({State.RETRY, *EXECUTED}),
     State.RETRY: frozenset({State.PROCESSING, State.CANCELLED}),
     State.PROCESSED: frozenset(),
     State.SKIPPED: frozenset(),
     State.DEAD: frozenset(),
     State.CANCELLED: frozenset(),
 }
-
-
-def is_legal(before: State, after: State) -> bool:
-    """Whether the protocol knows this transition."""
-    return after in LEGAL[before]
+"""The transitions that the protocol knows. A test holds the statements against it."""
 
 
 class ExecutionClass(StrEnum):
