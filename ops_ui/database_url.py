@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
+from ops_ui.driver_values import CONVERSIONS
 from ops_ui.environment import BadSetting
 
 LOCK_WAIT_SECONDS: Final = 10
@@ -48,6 +49,7 @@ def database(url: str) -> dict[str, Any]:
         "CONN_HEALTH_CHECKS": True,
         "OPTIONS": {
             "charset": "utf8mb4",
+            "conv": CONVERSIONS,
             "isolation_level": "read committed",
             "connect_timeout": 10,
             # The server's default of 50 s, tried again eight times, would keep a page or a loop for minutes.
