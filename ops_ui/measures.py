@@ -14,8 +14,8 @@ from typing import Any, Final
 from prometheus_client import Counter, Histogram
 
 from projection import queue_classes
+from projection.attempts import Attempt
 from projection.complete import Ending
-from projection.execute import Attempt
 from projection.logs import subscribe
 from projection.states import State
 from projection.units import CONFLICT_CODES, DUPLICATE_KEY

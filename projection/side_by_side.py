@@ -18,9 +18,9 @@ from typing import Final
 
 from django.db import connection
 
+from projection.attempts import Attempt, failure, hand_back
 from projection.complete import Ending
 from projection.destinations import destination_of
-from projection.execute import Attempt, failure, hand_back
 from projection.logs import log_event
 from projection.lost_connection import is_database_away
 from projection.outages import Outage

@@ -14,9 +14,10 @@ from typing import Final
 from django.conf import settings
 
 from projection import breaker
+from projection.attempts import Attempt, hand_back
 from projection.claim import ClaimedBatch, claim
 from projection.complete import Ending, complete
-from projection.execute import Attempt, hand_back, prepare, run_atomic, run_plain
+from projection.execute import prepare, run_atomic, run_plain
 from projection.heartbeat import Heartbeat, forget_silent_workers
 from projection.logs import log_event
 from projection.lost_connection import forget_connection

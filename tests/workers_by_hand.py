@@ -10,9 +10,10 @@ from typing import Any
 from django.db import connection
 
 from projection import clock
+from projection.attempts import Attempt
 from projection.claim import claim
 from projection.complete import Ended, complete
-from projection.execute import Attempt, prepare
+from projection.execute import prepare
 from projection.models import WorkItem
 from projection.rows import WorkRow
 from projection.states import State

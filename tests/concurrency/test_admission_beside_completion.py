@@ -8,8 +8,8 @@ import pytest
 from django.db import transaction
 
 from connectors.router import drain_receipts
+from projection.attempts import Attempt
 from projection.cancel import _cancel, cancel
-from projection.execute import Attempt
 from projection.facts import RetryPolicy
 from projection.models import WorkItem
 from projection.rescue import rescue

@@ -9,8 +9,8 @@ import pytest
 from django.db import connection, transaction
 
 from projection import breaker, clock
+from projection.attempts import failure
 from projection.claim import ClaimedBatch, claim
-from projection.execute import failure
 from projection.flows import Unavailable
 from projection.models import Destination, WorkItem
 from projection.states import State

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from projection.execute import Attempt
+from projection.attempts import Attempt
 from projection.facts import RetryPolicy
 from projection.flows import Generation
 from projection.models import WorkItem

@@ -8,8 +8,8 @@ import pytest
 
 from connectors.models import AuditEntry
 from projection import breaker, clock, side_by_side
+from projection.attempts import failure
 from projection.claim import claim
-from projection.execute import failure
 from projection.facts import RetryPolicy
 from projection.flows import Generation, RetryLater, Unavailable
 from projection.models import Destination, WorkFailure, WorkItem

@@ -13,9 +13,9 @@ from django.db import OperationalError
 
 from projection import complete as completion
 from projection import side_by_side, worker
+from projection.attempts import Attempt
 from projection.claim import ClaimedBatch
 from projection.complete import Ending
-from projection.execute import Attempt
 from projection.facts import RateLimit
 from projection.flows import Generation
 from projection.models import WorkFailure, WorkItem

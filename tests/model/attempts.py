@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from projection import rescue
+from projection.attempts import failure, hand_back
 from projection.complete import Ending, complete
-from projection.execute import failure, hand_back
 from projection.flows import DeadLetter, RetryLater, Skip
 from projection.models import WorkItem
 from projection.states import State

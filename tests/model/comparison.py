@@ -8,9 +8,10 @@ from typing import NamedTuple
 from django.db import connection, transaction
 
 from connectors.ingress_audit import audit_everything
+from projection.attempts import Attempt
 from projection.claim import ClaimedBatch, claim
 from projection.clock import to_db
-from projection.execute import Attempt, prepare
+from projection.execute import prepare
 from projection.models import Event as EventRow
 from projection.ranges import read_ranges
 from projection.repair import Repaired, repair

@@ -21,7 +21,7 @@ from connectors.endpoints_cache import EndpointFacts
 from connectors.receive import store
 from connectors.routes import RouteDraft
 from projection import clock, identity
-from projection.execute import Attempt
+from projection.attempts import Attempt
 from projection.facts import PROJECTION, RouteFacts
 from tests import factories
 from tests.model import values

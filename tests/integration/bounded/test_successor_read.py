@@ -8,8 +8,8 @@ import pytest
 
 from connectors.models import Receipt
 from connectors.router import drain_receipts
+from projection.attempts import Attempt
 from projection.complete import complete
-from projection.execute import Attempt
 from projection.generations import Ambiguous
 from projection.models import WorkItem
 from projection.states import State

@@ -9,7 +9,7 @@ import pytest
 
 from connectors.models import Receipt
 from connectors.router import drain_receipts
-from projection.execute import Attempt
+from projection.attempts import Attempt
 from projection.models import Event, WorkItem
 from projection.states import State
 from projection.worker import drain_claims
