@@ -12,8 +12,8 @@ from projection.clock import to_db
 from projection.prune import Preview
 from projection.sending import Sender, chunks
 from projection.states import ReceiptState
+from projection.stopping import Stop, never
 from projection.units import run_unit
-from projection.worker import Stop, never
 
 sql: Final = Sender(Path(__file__).parent / "sql")
 PRUNED_STATES: Final = (ReceiptState.ROUTED, ReceiptState.REJECTED, ReceiptState.CONFLICT)

@@ -17,7 +17,7 @@ from connectors.receipt_prune import prune_receipts
 from projection.jobs import prune_jobs
 from projection.prune import Preview, Terms, prune
 from projection.sending import Sender
-from projection.worker import Stop, never
+from projection.stopping import Stop, never
 
 _sql: Final = Sender(Path(__file__).parent / "sql")
 

@@ -22,9 +22,8 @@ from projection.logs import log_event
 from projection.retry_policy import error_text
 from projection.sending import Sender
 from projection.slots import slot
-from projection.stopping import StopFlag
+from projection.stopping import Stop, StopFlag
 from projection.units import run_unit
-from projection.worker import Stop
 
 _sql: Final = Sender(Path(__file__).parent / "sql")
 PRUNE: Final = "prune"

@@ -17,9 +17,9 @@ from projection.oldest_ends import FROM_THE_START, take_oldest_ends
 from projection.removal import per_event, remove_events
 from projection.sending import chunks, fetch
 from projection.states import TERMINAL
+from projection.stopping import Stop, never
 from projection.terms import Preview, Pruned, Terms
 from projection.units import run_unit
-from projection.worker import Stop, never
 
 __all__ = ["Preview", "Pruned", "Terms", "prune"]
 

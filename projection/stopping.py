@@ -1,7 +1,8 @@
-"""The stop flag of resident loops inside a django-q2 cluster.
+"""Stop flags: what tells a loop to end after what it is doing.
 
-The cluster's Sentinel waits for a running task on stop and gives it no signal, so the loops watch a flag of their own: one that all
-processes of the cluster share since they were forked from its head (`manage.py qcluster`), or the death of the process that started them.
+A command ends by a signal (`stop_on_signals`). A loop inside a django-q2 cluster watches a flag of its own (`StopFlag`), because the
+cluster's Sentinel waits for a running task on stop and gives it no signal: one that all processes of the cluster share since they were
+forked from its head (`manage.py qcluster`), or the death of the process that started them.
 
 SIGTERM is the business of the cluster's head alone. A terminal or `kill -- -PGID` sends it to the whole group, though, and a Sentinel
 that dies of it leaves the head waiting for ever and flows cut off: so the head's children outlast it (`outlast_group_signal`).
@@ -11,16 +12,43 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from time import monotonic, sleep
 from types import FrameType
 from typing import Final
 
 from projection.kill_proof import Flag
 
+Stop = Callable[[], bool]
+"""Asked between two pieces of work: whether the loop ends now."""
+
 HEAD_SECONDS: Final = 1.0
 """How long a child that got SIGTERM waits for its head to say that the whole cluster stops; the same signal reaches the head at once."""
 
 _stops = Flag()
+
+
+def never() -> bool:
+    """The stop flag of a loop that only ends with its work."""
+    return False
+
+
+@contextmanager
+def stop_on_signals() -> Iterator[Stop]:
+    """SIGTERM and SIGINT as a stop flag: a loop ends after what it is doing. Their former handling comes back at the end."""
+    stopped = False
+
+    def note(_number: int, _frame: FrameType | None) -> None:
+        nonlocal stopped
+        stopped = True
+
+    former = {number: signal.signal(number, note) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield lambda: stopped
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
 
 
 def stop_all() -> None:

@@ -25,19 +25,13 @@ from projection.rescue import rescue
 from projection.retry_policy import error_text
 from projection.side_by_side import TICK_SECONDS, SideBySide
 from projection.states import State
+from projection.stopping import Stop, never
 from projection.wake import Listener
 
 POLL_SECONDS: Final = 1.0
 """Longest sleep of an idle loop: what a missed wake-up costs."""
 LONGEST_BACKOFF_SECONDS: Final = 15.0
 """Ceiling of the pause while the database is away."""
-
-Stop = Callable[[], bool]
-
-
-def never() -> bool:
-    """The stop flag of a loop that only ends with its work."""
-    return False
 
 
 class ClaimWorker:

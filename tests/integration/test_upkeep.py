@@ -20,7 +20,8 @@ from projection import stopping
 from projection.kill_proof import Flag
 from projection.models import Event, WorkItem
 from projection.slots import Slot
-from projection.worker import Stop, drain_claims
+from projection.stopping import Stop
+from projection.worker import drain_claims
 from tests import console_world
 from tests.deliveries import changes, open_ingress
 from tests.flows_of_tests import recording

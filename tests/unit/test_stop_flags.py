@@ -10,8 +10,7 @@ import pytest
 
 from projection import stopping
 from projection.kill_proof import Flag
-from projection.signals import stop_on_signals
-from projection.stopping import StopFlag
+from projection.stopping import StopFlag, stop_on_signals
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from connectors.quarantine import reroute
 from connectors.router import RouteReport, drain_receipts, namespaces_with_pending, route_batch
 from connectors.routing_loop import route_loop
 from projection.cli import DONE, FINDINGS, HeadraceCommand, refusal
-from projection.signals import stop_on_signals
+from projection.stopping import stop_on_signals
 
 
 class Command(HeadraceCommand):

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from projection.cli import DONE, HeadraceCommand
-from projection.signals import stop_on_signals
+from projection.stopping import stop_on_signals
 from projection.stuck import leave_if_stuck
 from projection.worker import claim_loop, drain_claims
 
