@@ -12,12 +12,11 @@ from typing import Any, Final
 
 from projection.clock import to_db
 from projection.models import Event, WorkItem
+from projection.replay_chains import LONGEST_LINEAGE
 from projection.sending import fetch, fetch_each
 
 PIECES_A_STATEMENT: Final = 100
 """Index look-ups that are sent as one UNION ALL."""
-LONGEST_LINEAGE: Final = 100
-"""Replays of replays that are followed in either direction; nobody replays one item a hundred times."""
 BEFORE_ORDINALS: Final = -1
 """Lower bound of a projection's first range: takes in the rows from before ordinals existed."""
 
@@ -90,11 +89,17 @@ def replay_lineage(items: Iterable[WorkItem]) -> set[int]:
 
 
 def root_of(item: WorkItem) -> WorkItem | None:
-    """The ordinary item that `item` is a replay of, through all levels; itself when it is ordinary; None when it is not retained."""
+    """The ordinary item that `item` is a replay of, through all levels; itself when it is ordinary; None when it is not retained, or
+    the lineage a circle. One query for each level.
+    """
     current: WorkItem | None = item
+    met: set[int] = set()
     for _ in range(LONGEST_LINEAGE):
         if current is None or current.replay_of_work_id is None:
             return current
+        if current.id in met:
+            return None
+        met.add(current.id)
         current = WorkItem.objects.filter(work_id=current.replay_of_work_id).first()
     return None
 

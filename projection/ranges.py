@@ -14,12 +14,11 @@ from projection.claim import Claimed
 from projection.facts import Input, Source
 from projection.models import Event, WorkItem
 from projection.order import Membership, Place, replay_order
+from projection.replay_chains import LONGEST_LINEAGE
 from projection.rows import EventRow
 from projection.sending import chunks
 
 RANGES_A_STATEMENT: Final = 256
-LONGEST_LINEAGE: Final = 1000
-"""Replays of replays; a longer chain is a cycle."""
 
 
 class BrokenRange(RuntimeError):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from projection.rows import WORK_COLUMNS, WorkRow
 from projection.sending import fetch
 
-LONGEST = 1000
-"""Replays of one item; a longer chain is a cycle."""
+LONGEST_LINEAGE: Final = 1000
+"""Replays of replays, for every room that follows them; a longer lineage is a cycle."""
 
 
 class EndlessChain(RuntimeError):
@@ -27,7 +28,7 @@ def read_chains(work_ids: Sequence[str]) -> dict[str, ReplayChain]:
     """WorkId → its chain of replays from that item on; unknown WorkIds are left out. One statement per step of the longest one."""
     found = {row[0]: [row[1]] for row in fetch("read_work_ids", work_ids=tuple(work_ids))} if work_ids else {}
     tails = {work_id: work_id for work_id in found}
-    for _ in range(LONGEST):
+    for _ in range(LONGEST_LINEAGE):
         if not tails:
             return {work_id: ReplayChain(tuple(ids)) for work_id, ids in found.items()}
         children = {row[0]: (row[1], row[2]) for row in fetch("read_next_replays", work_ids=tuple(set(tails.values())))}

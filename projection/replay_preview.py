@@ -11,7 +11,7 @@ from functools import cache
 
 from projection.erasure import erased_refusal, erased_work
 from projection.facts import RouteFacts
-from projection.replay_chains import LONGEST, EndlessChain, read_chains, read_rows, read_scope_ids
+from projection.replay_chains import LONGEST_LINEAGE, EndlessChain, read_chains, read_rows, read_scope_ids
 from projection.replay_decision import (
     Origin,
     Replayed,
@@ -101,7 +101,7 @@ def _root_positions(rows: Mapping[str, WorkRow]) -> dict[str, int]:
     """WorkId → LanePosition of the root of its lineage. One read per level of replays; a parent that is not retained ends it."""
     places = {work_id: row.lane_position for work_id, row in rows.items()}
     parents = {work_id: row.replay_of_work_id for work_id, row in rows.items() if row.replay_of_work_id}
-    for _ in range(LONGEST):
+    for _ in range(LONGEST_LINEAGE):
         if not parents:
             return places
         found = {row[0]: row[1:] for row in fetch("read_parents", work_ids=tuple(set(parents.values())))}

@@ -74,7 +74,7 @@ def test_what_people_are_shown_of_a_lineage_is_bounded(monkeypatch: pytest.Monke
 
 
 def test_a_chain_of_replays_that_does_not_end_is_refused_and_nothing_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replay_chains, "LONGEST", 3)
+    monkeypatch.setattr(replay_chains, "LONGEST_LINEAGE", 3)
     ingress = open_ingress()
     route = ingress.route()
     items = [work_row(event_row(route, pack_incarnation=ingress.pack.incarnation), "dead")]
