@@ -9,17 +9,12 @@ from typing import Any, Final, Literal
 
 from projection.clock import from_db
 from projection.sending import fetch
+from projection.statements import statement
 from projection.states import State
 
 LOOKED_AT: Final = 10_000
 """Waiting items of each state that are looked at."""
 WAITING: Final = (State.PENDING, State.RETRY, State.BLOCKED)
-
-_BRANCH: Final = (
-    "SELECT SUM(CASE WHEN w.{column} IN %s THEN 1 ELSE 0 END) AS found, "
-    "MIN(CASE WHEN w.{column} IN %s THEN w.CreatedDate END) AS oldest, COUNT(*) AS looked_at FROM "
-    "(SELECT {column}, CreatedDate FROM `_System_ConnectorWorkItem` FORCE INDEX (ix_work_claim) WHERE State = %s LIMIT %s) w"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +39,6 @@ def backlog(scope: Scope) -> Backlog:
     values: list[Any] = []
     for state in WAITING:
         values += [tuple(scope.values), tuple(scope.values), state.value, LOOKED_AT]
-    branches = " UNION ALL ".join([_BRANCH.format(column=scope.column)] * len(WAITING))
+    branches = " UNION ALL ".join([statement("backlog_of_state").format(column=scope.column)] * len(WAITING))
     ((count, oldest, looked_at),) = fetch("count_backlog", values, branches=branches)
     return Backlog(int(count or 0), from_db(oldest), looked_at < LOOKED_AT)

@@ -7,17 +7,12 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Final
 
+from projection.statements import statement
 from projection.states import State
 
 WEIGHTS: Final = {"interactive": 4, "default": 2, "bulk": 1}
 """Shares of a batch by queue class; an unknown class counts as `default`. What one class leaves unused the others get."""
 CLAIMABLE: Final = (State.PENDING, State.RETRY)
-
-_EARLIEST: Final = (
-    "(SELECT State, QueueClass, RunAfter, UTC_TIMESTAMP(6) FROM `_System_ConnectorWorkItem` "
-    "WHERE State = %s AND {condition} ORDER BY QueueClass, RunAfter, Id LIMIT 1)"
-)
-
 
 ASIDE: Final = "~"
 """`bulk~42`: work of class `bulk` that was set aside because its route, 42, was closed (`closed.py`). No configured class has this sign."""
@@ -68,10 +63,10 @@ def earliest_of_each(known: Iterable[str]) -> tuple[str, list[str]]:
 
     So a class that nobody knew is noticed by the first of its rows; several of them one after another.
     """
-    branches, values = [], []
+    branches, values, earliest = [], [], statement("earliest_of_class")
     for state in CLAIMABLE:
         for condition, bounds in _every_class(sorted(set(known))):
-            branches.append(_EARLIEST.format(condition=condition))
+            branches.append(earliest.format(condition=condition))
             values += [state.value, *bounds]
     return " UNION ALL ".join(branches), values
 
