@@ -23,7 +23,10 @@ HEADER = re.compile(r"^-- name: (\w+)\n((?:-- .+\n)*)", re.MULTILINE)
 
 
 def string_literals() -> Counter[str]:
-    """Every string constant of our packages, docstrings aside, with the number of places that have it."""
+    """Every string that our packages pass to a call or look something up by, with the number of places that do.
+
+    Rights and names of pages, which may have a statement's name, stand in tuples.
+    """
     found: Counter[str] = Counter()
     for package in PACKAGES:
         for path in (ROOT / package).rglob("*.py"):
@@ -33,8 +36,8 @@ def string_literals() -> Counter[str]:
 
 def _literals(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield node.value
+        used = node.args if isinstance(node, ast.Call) else [node.slice] if isinstance(node, ast.Subscript) else []
+        yield from (one.value for one in used if isinstance(one, ast.Constant) and isinstance(one.value, str))
 
 
 LITERALS = string_literals()
