@@ -9,7 +9,8 @@ from connectors.traced import TracedFailure, TracedItem
 from projection.lineage import InputSpan, input_span, replay_lineage
 from projection.models import WorkFailure, WorkItem
 from projection.states import NONTERMINAL
-from projection.why import Why, why
+from projection.why import why
+from projection.why_decision import Why
 
 FAILURES_SHOWN: Final = 100
 

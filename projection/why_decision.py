@@ -1,0 +1,218 @@
+"""Why a work item is not running: the pure decision, from the item and what surrounds it, in one sentence (`why.py` reads it)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from projection.cli import iso
+from projection.facts import flow_name
+from projection.models import WorkItem
+from projection.states import TERMINAL, State
+
+ERROR_CHARACTERS: Final = 200
+"""How much of an error a sentence quotes; the failure itself keeps it whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """`code` is for programs, `sentence` for people; what the item waits for, and until when, where that is known."""
+
+    code: str
+    sentence: str
+    blocking_work_id: str | None = None
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """An item that another one waits for."""
+
+    work_id: str
+    state: str
+    run_after: datetime
+    lease_expires_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """What is paused (`namespace default`), since when, by whom and why, and when it resumes by itself (None: never)."""
+
+    what: str
+    since: datetime
+    by: str | None = None
+    reason: str | None = None
+    resumes_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """A destination that is away, or asked to wait."""
+
+    destination: str
+    until: datetime
+    since: datetime | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Limited:
+    """A rate limit whose next free start is ahead: `rate` starts in `per` seconds."""
+
+    name: str
+    rate: int
+    per: float
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Everything outside the item that decides whether it may run."""
+
+    now: datetime
+    activated: bool = True
+    paused: Pause | None = None
+    hold: tuple[str, datetime, str] | None = None
+    """By whom, since when and why its lane is held."""
+    hold_ends: datetime | None = None
+    neighbours: Mapping[str, Neighbour] = field(default_factory=dict)
+    """By role: `active` generation of its projection, `holder` of its lane, first due item `ahead` of it."""
+    parked: Parked | None = None
+    limited: Limited | None = None
+    workers: int = 1
+    flow_missing: bool = False
+    """Known for certain: no live worker has the item's flow."""
+
+
+def explain(item: WorkItem, around: Surroundings) -> Why:
+    """The pure decision. What lasts until somebody acts comes before what time alone ends."""
+    if item.state in TERMINAL:
+        return _ended(item)
+    if item.state == State.PROCESSING:
+        return _processing(item, around.now)
+    return (
+        _stopped(item, around)
+        or _behind(item, around)
+        or _parked(item, around)
+        or _waiting(item, around.now)
+        or _unattended(item, around)
+        or _limited(around)
+        or Why("due", f"Due since {iso(item.run_after)}: the next claim takes it.", until=item.run_after)
+    )
+
+
+def _ended(item: WorkItem) -> Why:
+    at = iso(item.terminal_at)
+    because = f": {_quote(item.last_error)}" if item.last_error and item.state != State.PROCESSED else "."
+    if item.discarded_at is not None:
+        return Why("discarded", f"Dead since {at}, discarded by {item.discarded_by} at {iso(item.discarded_at)}{because}")
+    if item.state == State.DEAD:
+        return Why("dead", f"Dead since {at} after {item.attempts} attempt(s){because}")
+    return Why(item.state, f"{str(item.state).capitalize()} at {at}{because}")
+
+
+def _processing(item: WorkItem, now: datetime) -> Why:
+    lease = item.lease_expires_at
+    if lease is not None and lease <= now:
+        sentence = f"The lease of {item.lease_owner} ran out at {iso(lease)}: the next rescue gives it to another worker."
+        return Why("lease_expired", sentence, until=lease)
+    sentence = f"Processing since {iso(item.claimed_at)} by {item.lease_owner}, attempt {item.attempts}, lease until {iso(lease)}."
+    return Why("processing", sentence, until=lease)
+
+
+def _stopped(item: WorkItem, around: Surroundings) -> Why | None:
+    """What an operator must end."""
+    if item.projection_key is not None and not around.activated:
+        return Why("not_activated", "The projection protocol is not activated: run `activate_projection`.")
+    if around.paused is not None:
+        return _paused(around.paused)
+    if around.hold is not None:
+        actor, since, reason = around.hold
+        ends = f" It is released at {iso(around.hold_ends)}." if around.hold_ends else ""
+        return Why("held", f"Its lane is held by {actor} since {iso(since)}: {_quote(reason)}{ends}", until=around.hold_ends)
+    return None
+
+
+def _paused(pause: Pause) -> Why:
+    by = f" by {pause.by}" if pause.by else ""
+    because = f": {_quote(pause.reason)}" if pause.reason else ""
+    ends = f" It resumes at {iso(pause.resumes_at)}." if pause.resumes_at else ""
+    sentence = f"The {pause.what} is paused{by} since {iso(pause.since)}{because}"
+    return Why("paused", f"{sentence if sentence.endswith('.') else sentence + '.'}{ends}", until=pause.resumes_at)
+
+
+def _parked(item: WorkItem, around: Surroundings) -> Why | None:
+    """Its destination is away for longer than the item itself waits."""
+    parked = around.parked
+    if parked is None or parked.until <= item.run_after:
+        return None
+    since = f" since {iso(parked.since)}" if parked.since else ""
+    sentence = f"Its destination {parked.destination} is parked{since} until {iso(parked.until)}: {_quote(parked.reason)}"
+    return Why("parked", sentence, until=parked.until)
+
+
+def _limited(around: Surroundings) -> Why | None:
+    limit = around.limited
+    if limit is None:
+        return None
+    per = "a second" if limit.per == 1 else f"in {limit.per:g} s"
+    sentence = f"Limited by {limit.name} to {limit.rate} starts {per}"
+    return Why("limited", f"{sentence}: the next is free at {iso(limit.until)}.", until=limit.until)
+
+
+def _behind(item: WorkItem, around: Surroundings) -> Why | None:
+    """What comes before it: the active generation of its projection, or its lane."""
+    active = around.neighbours.get("active")
+    if item.projection_key is not None and item.projection_active_key is None:
+        if active is None:
+            return Why("handoff_lost", "It is a queued successor, but no generation is active: run `repair`.")
+        return Why("queued", f"Queued behind generation {active.work_id}, {_doing(active)}.", active.work_id, _until(active))
+    holder = around.neighbours.get("holder")
+    if holder is not None:
+        return Why("blocked", f"Blocked by {holder.work_id}, {_doing(holder)}.", holder.work_id, _until(holder))
+    ahead = around.neighbours.get("ahead")
+    if ahead is not None:
+        return Why("blocked", f"Blocked by {ahead.work_id}, which is due and ahead of it in its lane.", ahead.work_id)
+    if item.state == State.BLOCKED:
+        return Why("stranded", "It is blocked, but nothing due is ahead of it in its lane: run `audit`, then `repair`.")
+    return None
+
+
+def _waiting(item: WorkItem, now: datetime) -> Why | None:
+    """What time alone ends."""
+    if item.run_after <= now:
+        return None
+    at = iso(item.run_after)
+    if item.state == State.RETRY:
+        because = f": {_quote(item.last_error)}" if item.last_error else "."
+        return Why("retry", f"Waiting to retry until {at} after {item.attempts} attempt(s){because}", until=item.run_after)
+    return Why("settling", f"Settling until {at}.", until=item.run_after)
+
+
+def _unattended(item: WorkItem, around: Surroundings) -> Why | None:
+    if around.workers == 0:
+        return Why("no_worker", "No worker is running: start `script/server`, or `run_worker`.")
+    if around.flow_missing:
+        flow = flow_name(item.companion_pack, item.companion_flow)
+        return Why("no_flow", f"No live worker has the flow {flow}: add its app to HEADRACE_APPS and restart the workers.")
+    return None
+
+
+def _doing(neighbour: Neighbour) -> str:
+    if neighbour.state == State.PROCESSING:
+        return f"which is processing with a lease until {iso(neighbour.lease_expires_at)}"
+    if neighbour.state == State.RETRY:
+        return f"which waits to retry until {iso(neighbour.run_after)}"
+    return f"which is {neighbour.state}"
+
+
+def _until(neighbour: Neighbour) -> datetime | None:
+    return neighbour.lease_expires_at if neighbour.state == State.PROCESSING else neighbour.run_after
+
+
+def _quote(text: str | None) -> str:
+    """The first line of a foreign text, cut to a length that a sentence can bear."""
+    line = (text or "no reason given").strip().partition("\n")[0]
+    return line if len(line) <= ERROR_CHARACTERS else f"{line[:ERROR_CHARACTERS]}…"
