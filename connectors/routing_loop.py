@@ -8,8 +8,8 @@ from __future__ import annotations
 from connectors.bulk_jobs import JobRunner
 from connectors.router import namespaces_with_pending, route_batch
 from projection.heartbeat import Heartbeat
+from projection.resident import POLL_SECONDS, resident
 from projection.stopping import Stop, never
-from projection.worker import POLL_SECONDS, resident
 
 
 def route_loop(*, budget_seconds: float | None = None, batch: int | None = None, stop: Stop = never) -> int:

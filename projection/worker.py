@@ -6,10 +6,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic, perf_counter
-from typing import Final
 
 from django.conf import settings
 
@@ -20,18 +19,12 @@ from projection.complete import Ending, complete
 from projection.execute import prepare, run_atomic, run_plain
 from projection.heartbeat import Heartbeat, forget_silent_workers
 from projection.logs import log_event
-from projection.lost_connection import forget_connection
 from projection.rescue import rescue
+from projection.resident import POLL_SECONDS, resident
 from projection.retry_policy import error_text
 from projection.side_by_side import TICK_SECONDS, SideBySide
 from projection.states import State
 from projection.stopping import Stop, never
-from projection.wake import Listener
-
-POLL_SECONDS: Final = 1.0
-"""Longest sleep of an idle loop: what a missed wake-up costs."""
-LONGEST_BACKOFF_SECONDS: Final = 15.0
-"""Ceiling of the pause while the database is away."""
 
 
 class ClaimWorker:
@@ -213,28 +206,3 @@ def claim_loop(*, budget_seconds: float | None = None, batch: int | None = None,
             return resident("claim", worker.step, pause, budget_seconds, lambda: stop() or worker.is_stuck)
         finally:
             worker.close()
-
-
-def resident(kind: str, step: Callable[[], int], pause: Callable[[], float], budget_seconds: float | None, stop: Stop) -> int:
-    """Repeat `step` while it finds work; sleep until a wake-up or `pause()` seconds when it does not. Number of things done.
-
-    While the database is away it waits with a growing pause and says so in one line per try; nothing is lost meanwhile.
-    """
-    ends = monotonic() + budget_seconds if budget_seconds is not None else float("inf")
-    done, failures = 0, 0
-    with Listener("claim" if kind == "claim" else "route") as listener:
-        while not stop() and monotonic() < ends:
-            try:
-                count = step()
-                failures = 0
-            except Exception as error:  # noqa: BLE001 - a resident loop outlives any single fault; it says so and tries again
-                forget_connection()
-                failures += 1
-                wait = min(LONGEST_BACKOFF_SECONDS, 0.2 * 2.0 ** min(failures, 10))
-                log_event(kind, level="error", error=error_text(error), seconds=wait, reason="trying again")
-                listener.wait(wait)
-                continue
-            done += count
-            if not count:
-                listener.wait(max(0.005, pause()))
-    return done

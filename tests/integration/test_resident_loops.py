@@ -16,7 +16,8 @@ from connectors.routing_loop import route_loop
 from projection import wake, worker
 from projection.flows import Generation
 from projection.models import Worker, WorkItem
-from projection.worker import claim_loop, drain_claims, resident
+from projection.resident import resident
+from projection.worker import claim_loop, drain_claims
 from tests.deliveries import change, open_ingress, states
 from tests.flows_of_tests import recording
 
@@ -87,7 +88,7 @@ def test_a_loop_ends_with_its_budget() -> None:
 
 
 def test_a_loop_outlives_a_fault_and_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(worker, "LONGEST_BACKOFF_SECONDS", 0.001)
+    monkeypatch.setattr("projection.resident.LONGEST_BACKOFF_SECONDS", 0.001)
     faults = [OperationalError(2006, "gone away"), RuntimeError("a bug")]
     steps: list[int] = []
 
