@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Self
 
 from connectors.models import Receipt
@@ -39,6 +39,10 @@ class TracedReceipt:
     verdicts: list[Any]
     erased: bool
     """A tombstone: body and headers are gone."""
+
+    @property
+    def routed_after(self) -> timedelta | None:
+        return None if self.routed_at is None else self.routed_at - self.received_at
 
     @classmethod
     def of(cls, row: Receipt) -> Self:

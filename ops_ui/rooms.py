@@ -21,6 +21,7 @@ class Room:
 
 
 OVERVIEW: Final = Room("index", "Overview", "projection.view_workitem")
+TRACE: Final = Room("trace", "Trace", "projection.view_event")
 RECEIPTS: Final = Room("receipts", "Receipts", "connectors.view_receipt", "Flow")
 EVENTS: Final = Room("events", "Events", "projection.view_event", "Flow")
 GENERATIONS: Final = Room("generations", "Generations", "projection.view_workitem", "Flow")
@@ -36,6 +37,7 @@ USERS: Final = Room("auth_user_changelist", "Users", "auth.view_user", "Service"
 
 ROOMS: Final = (
     OVERVIEW,
+    TRACE,
     RECEIPTS,
     EVENTS,
     GENERATIONS,

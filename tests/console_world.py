@@ -41,6 +41,8 @@ class World:
         """The path of each page, by a name."""
         return {
             "overview": "/admin/",
+            "trace": "/admin/trace/",
+            "trace-found": f"/admin/trace/?q={self.dead}",
             "receipts": "/admin/receipts/",
             "receipt": f"/admin/receipts/{self.receipt}/",
             "unverified": "/admin/unverified/",

@@ -54,10 +54,12 @@ def when(at: datetime | None) -> SafeString:
 
 @register.filter
 def span(length: timedelta | float | None) -> str:
-    """A duration (seconds or timedelta) in its two largest units: `3 d 4 h`, `5 min 10 s`, `0.4 s`."""
+    """A duration (seconds or timedelta) in its two largest units: `3 d 4 h`, `5 min 10 s`, `0.4 s`, `20 ms`."""
     if length is None:
         return "–"
     seconds = length.total_seconds() if isinstance(length, timedelta) else float(length)
+    if 0 < abs(seconds) < 0.1:
+        return f"{seconds * 1000:.3g} ms".replace("-", "−")
     if abs(seconds) < 60:
         return f"{seconds:.1f} s" if abs(seconds) < 10 and seconds % 1 else f"{seconds:.0f} s"
     parts: list[str] = []

@@ -85,12 +85,20 @@ class Hour:
         return rows.work_row(event, state, created_date=event.created_date, terminal_at=ended, claimed_at=ended)
 
     def dead(self, facts: RouteFacts, source: str, minutes_ago: float, error: str) -> WorkItem:
+        """Died so many minutes ago in its fourth attempt; admitted a few minutes before."""
         fingerprint = identity.sha256_text(error)
-        item = self.done(facts, source, minutes_ago, State.DEAD, inputs=self.random.choice([1, 3, 5]))
-        WorkItem.objects.filter(id=item.id).update(last_error=error, error_fingerprint=fingerprint, attempts=4, max_attempts=4)
-        for attempt in range(1, 5):
-            outcome = "dead" if attempt == 4 else "retry"
-            self.failure(item, error, attempt, outcome, minutes_ago + (4 - attempt) * 0.8)
+        item = self.done(facts, source, minutes_ago + 3.6, State.DEAD, inputs=self.random.choice([1, 3, 5]))
+        WorkItem.objects.filter(id=item.id).update(
+            last_error=error,
+            error_fingerprint=fingerprint,
+            attempts=4,
+            max_attempts=4,
+            first_claimed_at=self.at(minutes_ago + 3.5),
+            claimed_at=self.at(minutes_ago + 0.17),
+            terminal_at=self.at(minutes_ago),
+        )
+        for attempt, ago in enumerate((3.33, 2.9, 1.9, 0), start=1):
+            self.failure(item, error, attempt, "dead" if attempt == 4 else "retry", minutes_ago + ago)
         return item
 
     def failure(self, item: WorkItem, error: str, attempt: int, outcome: str, minutes_ago: float) -> WorkFailure:
