@@ -1,7 +1,8 @@
 """Rescue: leases that ran out go back to `retry`, or to `dead` when the budget is used up (protocol 5). A unit of its own.
 
 Compare-and-swap on the item's own lease, whoever the worker was; a worker that comes back finds its token gone and writes nothing.
-An item that cannot be moved (its projection breaks the protocol) stays as it is and keeps no other from being rescued.
+An item that cannot be moved (its projection breaks the protocol, or its row is locked by a process that stands still) stays as it is
+and keeps no other from being rescued.
 """
 
 from __future__ import annotations
@@ -9,17 +10,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from django.db import DatabaseError
+
 from projection import clock
 from projection.apart import run_apart
 from projection.complete import Ended, Ending, end_attempts, log_ended
 from projection.logs import log_event
 from projection.models import WorkItem
 from projection.retry_policy import error_text
-from projection.rows import WorkRow
+from projection.rows import WORK_COLUMNS, WorkRow
+from projection.sending import fetch
 from projection.states import State
+from projection.units import error_code
 
 BATCH: Final = 100
 REASON: Final = "worker lost: its lease ran out before the attempt ended"
+LOCKED_CODES: Final = frozenset({1205, 3572})
+"""What NOWAIT answers where a row is locked: MariaDB; MySQL and TiDB."""
+
+
+class RowLocked(RuntimeError):
+    """Another transaction holds the row: its worker ends the attempt just now, or stands still in the middle of that; tried again soon."""
 
 
 def rescue(limit: int = BATCH) -> int:
@@ -38,15 +49,28 @@ def rescue(limit: int = BATCH) -> int:
 
 def _log_fault(item_id: int, error: Exception) -> None:
     work_id = WorkItem.objects.filter(id=item_id).values_list("work_id", flat=True).first()
+    if isinstance(error, RowLocked):
+        log_event("rescue", level="warning", work_id=work_id, reason=str(error))
+        return
     log_event("rescue", level="error", work_id=work_id, error=error_text(error), reason="left as it is; run `audit`")
 
 
 def _rescue(ids: Sequence[int]) -> Ended:
-    """Locks first, then the clock: a heartbeat that was faster is seen, and the item left alone."""
-    locked = WorkItem.objects.lock_work_items(ids)
+    """Locks first, then the clock: a heartbeat that was faster is seen, and the item left alone. Raises RowLocked."""
+    locked = _lock(ids)
     now = clock.now()
     expired = [row for row in locked if row.state is State.PROCESSING and row.lease_expires_at and row.lease_expires_at <= now]
     return end_attempts([_ending(row) for row in expired])
+
+
+def _lock(ids: Sequence[int]) -> list[WorkRow]:
+    try:
+        rows = fetch("lock_expired_leases", work_columns=WORK_COLUMNS, ids=tuple(sorted(ids)))
+    except DatabaseError as error:
+        if error_code(error) in LOCKED_CODES:
+            raise RowLocked(str(RowLocked.__doc__)) from error
+        raise
+    return [WorkRow.of(row) for row in rows]
 
 
 def _ending(row: WorkRow) -> Ending:

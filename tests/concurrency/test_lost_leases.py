@@ -8,12 +8,12 @@ import pytest
 from django.db import transaction
 
 from projection.models import WorkFailure, WorkItem
-from projection.rescue import _rescue
+from projection.rescue import _rescue, rescue
 from projection.states import State
 from projection.worker import drain_claims
 from tests.deliveries import change, generations, open_ingress, states
 from tests.flows_of_tests import recording
-from tests.rivals import Rival
+from tests.rivals import Rival, completion_open
 from tests.workers_by_hand import ByHand, let_leases_run_out, report
 
 pytestmark = pytest.mark.usefixtures("sound_database")
@@ -47,3 +47,20 @@ def test_an_end_that_waits_for_the_rescue_of_its_own_lease_is_lost(end: str) -> 
             continue
         assert seen.inputs == [1, 2]
     assert set(WorkItem.objects.values_list("state", flat=True)) == {"processed"}
+
+
+def test_a_worker_that_stands_still_in_the_middle_of_an_end_keeps_no_other_lane_from_its_rescue() -> None:
+    """Its transaction holds its own item for as long as it stands still; the others of its batch have run out as well."""
+    ingress = open_ingress()
+    ingress.route()
+    ingress.admit(*[change(contact) for contact in range(5)])
+    with recording() as seen:
+        frozen, *others = ByHand().claim()
+        let_leases_run_out()
+        with completion_open([frozen]):
+            rival = Rival(rescue)
+            assert rival.ends_at_once() == len(others)
+        assert states(frozen.claimed.item.source_lane.partition(":")[2]) == ["processed"], "it was its to end"
+        assert rescue() == 0
+        drain_claims()
+        assert sorted(seen.sources) == ["1", "2", "3", "4"]
