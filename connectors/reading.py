@@ -155,9 +155,7 @@ class _Reader:
         kind = _fit("kind", inbound.kind, NAME_LENGTH)
         source_type, source_id = _fit("source type", inbound.source[0], NAME_LENGTH), _identity("source id", inbound.source[1])
         lane = inbound.lane if inbound.lane and inbound.lane.strip() else ""
-        if route is not None and route.source_id_case == "fold":
-            source_id, lane = source_id.casefold(), lane.casefold()
-        target = target_lane(route, source_type, source_id, kind, lane) if route else ""
+        names = names_for(route, source_type, source_id, kind, lane)
         delivery_id = self._delivery_id(item, inbound, part)
         namespace, pack_name = self.book.namespace, self.pack_facts.name
         keys = () if route else self.book.route_keys.get(pack_name, ())
@@ -171,9 +169,9 @@ class _Reader:
             route=route,
             provider_kind=kind,
             source_type=source_type,
-            source_id=_fit("source id", source_id, SOURCE_ID_LENGTH),
-            source_lane=_fit("source lane", lane, LANE_LENGTH, may_be_empty=True),
-            target_lane=target,
+            source_id=names.source_id,
+            source_lane=names.source_lane,
+            target_lane=names.target_lane,
             delivery_id=delivery_id,
             delivery_key=delivery_key(namespace, pack_name, delivery_id, route.key if route else ""),
             provider_time=_time_hint(inbound.time),
@@ -229,6 +227,26 @@ def _time_hint(moment: object) -> datetime | None:
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except (ValueError, OverflowError):
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class RoutedNames:
+    """What an event is called under a route; each text is kept exactly."""
+
+    source_id: str
+    source_lane: str
+    target_lane: str
+
+
+def names_for(route: RouteFacts | None, source_type: str, source_id: str, kind: str, lane: str) -> RoutedNames:
+    """The names of an event under `route` (None: unrouted): folded where it says so, and its target lane. Raises UnfitItem."""
+    if route is not None and route.source_id_case == "fold":
+        source_id, lane = source_id.casefold(), lane.casefold()
+    return RoutedNames(
+        _fit("source id", source_id, SOURCE_ID_LENGTH),
+        _fit("source lane", lane, LANE_LENGTH, may_be_empty=True),
+        target_lane(route, source_type, source_id, kind, lane) if route else "",
+    )
 
 
 def target_lane(route: RouteFacts, source_type: str, source_id: str, kind: str, lane: str) -> str:

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
 
 from connectors import installed_packs
 from connectors.models import Pack as PackRow
 from connectors.models import Route
 from connectors.pack import Pack
 from connectors.states import PackState
+from projection.admit import AdmissionLock, StaleIncarnation, lock_admission
 from projection.facts import RouteFacts
+from projection.sending import Sender
+
+_sql: Final = Sender(Path(__file__).parent / "sql")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,3 +87,16 @@ def load(namespace: str) -> RouteBook:
         dict(routes),
         {name: sorted(values) for name, values in keys.items()},
     )
+
+
+def lock(book: RouteBook) -> AdmissionLock:
+    """The admission's lock with its fence: what is routed by `book` is admitted only while that is in force.
+
+    Raises StaleIncarnation after an upgrade, or when a version was published or retired; UnknownNamespace. Three statements.
+    """
+    found = lock_admission(book.namespace, {pack.id: pack.incarnation for pack in book.packs.values()})
+    # An upgrade leaves the old row's incarnation as it was and makes a new row.
+    replaced = any(pack.id in found.removed and not pack.is_removed for pack in book.packs.values())
+    if replaced or {row[0] for row in _sql.fetch("read_current_route_ids", namespace=book.namespace)} != book.route_ids:
+        raise StaleIncarnation(f"the packs or routes of namespace {book.namespace!r} are not those that were read any more")
+    return found

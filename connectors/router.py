@@ -20,7 +20,7 @@ from connectors.conflicts import real_conflicts
 from connectors.erased_bodies import erase_receipts
 from connectors.reading import ItemVerdict, Reading, read_receipt, receipt_of, verdicts_text
 from connectors.route_book import RouteBook
-from projection.admit import Admitted, StaleIncarnation, admit, lock_admission
+from projection.admit import Admitted, StaleIncarnation, admit
 from projection.coverage import Known
 from projection.logs import log_event
 from projection.lost_connection import is_connection_lost, is_database_away
@@ -179,14 +179,8 @@ def _readings(ids: Sequence[int], book: RouteBook) -> list[Reading]:
 
 
 def _admit(book: RouteBook, readings: Sequence[Reading]) -> RouteReport:
-    """The admitted transaction: lock namespace, packs and receipts, admit, mark. Raises StaleIncarnation after an upgrade."""
-    lock = lock_admission(book.namespace, {pack.id: pack.incarnation for pack in book.packs.values()})
-    if any(pack.id in lock.removed and not pack.is_removed for pack in book.packs.values()):
-        # An upgrade leaves the old row's incarnation as it was and makes a new row.
-        raise StaleIncarnation(book.namespace)
-    if {row[0] for row in sql.fetch("read_current_route_ids", namespace=book.namespace)} != book.route_ids:
-        # A version was published or retired: nothing is admitted by one that is no longer in force.
-        raise StaleIncarnation(book.namespace)
+    """The admitted transaction: lock namespace, packs and receipts, admit, mark. Raises StaleIncarnation behind the fence."""
+    lock = route_book.lock(book)
     states = dict(sql.fetch("lock_receipts", ids=tuple(reading.receipt_id for reading in readings)))
     ours = [reading for reading in readings if states.get(reading.receipt_id) == ReceiptState.PENDING]
     admitted = admit(lock, [event for reading in ours for event in reading.events])

@@ -18,21 +18,23 @@ def run_apart(
     parts: Sequence[Part],
     unit: Callable[[Sequence[Part]], Result],
     at_fault: Callable[[Part, Exception], object],
+    *,
+    of_all: tuple[type[Exception], ...] = (),
 ) -> list[Result]:
     """What `unit` comes to for all parts, in their order and in as few transactions as they allow: one when nothing is wrong.
 
-    `at_fault` is told of each part whose own transaction fails, and why; nothing of it was written. Raises a lost connection, and a
-    conflict that does not end: no part is at fault then, and what was done before stays done.
+    `at_fault` is told of each part whose own transaction fails, and why; nothing of it was written. Raises a lost connection, a conflict
+    that does not end, and errors `of_all`: no part is at fault then, and what was done before stays done.
     """
     if not parts:
         return []
     try:
         return [run_unit(verb, partial(unit, parts))]
     except Exception as error:
-        if is_connection_lost(error) or is_server_conflict(error):
+        if is_connection_lost(error) or is_server_conflict(error) or isinstance(error, of_all):
             raise
         if len(parts) == 1:
             at_fault(parts[0], error)
             return []
     half = len(parts) // 2
-    return [done for some in (parts[:half], parts[half:]) for done in run_apart(verb, some, unit, at_fault)]
+    return [done for some in (parts[:half], parts[half:]) for done in run_apart(verb, some, unit, at_fault, of_all=of_all)]

@@ -47,10 +47,11 @@ class EventManager(models.Manager["Event"]):
         """Ordinal → id."""
         return dict(fetch("read_event_ids", namespace=namespace, first=first, last=last))
 
-    def read_stored_facts(self, ids: Sequence[int]) -> list[dict[str, Any]]:
-        """Rows as column → value, times naive."""
+    def read_stored_facts(self, ids: Sequence[int], *, payloads: bool) -> list[dict[str, Any]]:
+        """Rows as column → value, times naive; without `payloads` that column is empty."""
         names = FACT_COLUMNS.split(", ")
-        rows = fetch("read_stored_facts", fact_columns=FACT_COLUMNS, ids=tuple(ids))
+        columns = ", ".join("''" if name == "Payload" and not payloads else name for name in names)
+        rows = fetch("read_stored_facts", fact_columns=columns, ids=tuple(ids))
         return [dict(zip(names, row, strict=True)) for row in rows]
 
     def read_settle_deadlines(

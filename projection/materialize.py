@@ -42,11 +42,11 @@ class Stages:
         self._since = now
 
 
-def materialize(now: datetime, facts: Sequence[Fact], stages: Stages) -> None:
-    """Create or advance the work of `facts`, and set the readiness of what is new.
+def materialize(now: datetime, facts: Sequence[Fact], stages: Stages, *, dry_run: bool = False) -> None:
+    """Create or advance the work of `facts`, and set the readiness of what is new; in a dry run only decide.
 
-    Raises Ambiguous when the generations of a key break the protocol, or the database's error: the caller rolls back. Statements grow
-    with chunks of 128 projections and 256 lanes.
+    Raises Ambiguous when the generations of a key break the protocol, UnsafeReplacement when an input would be lost, or the database's
+    error: the caller rolls back. Statements grow with chunks of 128 projections and 256 lanes.
     """
     groups = _by_projection(facts)
     current_ids = [item for chunk in chunks(groups, KEYS_A_STATEMENT) for item in WorkItem.objects.read_current_generations(chunk)]
@@ -58,7 +58,9 @@ def materialize(now: datetime, facts: Sequence[Fact], stages: Stages) -> None:
     newcomers = {key: groups[key][0] for key, rows in current.items() if not rows}
     plan = Plan(now, lanes.still_blocking(blockers.values(), locked, now))
     plan.decide_all(facts, groups, current, first_ever=newcomers.keys() - _keys_with_history(newcomers))
-    plan.write()
+    refuse_losses(plan.unproven)
+    if not dry_run:
+        plan.write()
     stages.end("projections")
 
 
@@ -95,7 +97,7 @@ class Plan:
     """(LanePosition, Id) of the row that blocks each lane: locked, or our own."""
     inserts: list[tuple[Any, ...]] = field(default_factory=list)
     advances: list[tuple[int, int, int, datetime, int, datetime]] = field(default_factory=list)
-    activations: list[int] = field(default_factory=list)
+    activations: list[WorkRow] = field(default_factory=list)
     unproven: list[tuple[WorkRow, Place]] = field(default_factory=list)
     """Replacements whose union of inputs ordinals and times do not prove (seed step S 12)."""
 
@@ -143,8 +145,7 @@ class Plan:
             (row.id, newest.event_id, newest.ordinal, newest.created, newest.sequence, min(row.run_after, run_after))
         )
         if decision.activate:
-            log_event("handoff_repaired", work_id=row.work_id, projection_key=row.projection_key)
-            self.activations.append(row.id)
+            self.activations.append(row)
 
     def add_item(self, fact: Fact, *, work_id: str, active_key: str | None, position: int, replay_of: str | None = None) -> None:
         """A new live item: `blocked` behind a row that is ahead of it in its lane, else `pending` and blocking later ones."""
@@ -163,12 +164,13 @@ class Plan:
         )
 
     def write(self) -> None:
-        """Set-based, in the order update, activate, insert. Raises UnsafeReplacement before anything is written."""
-        refuse_losses(self.unproven)
+        """Set-based, in the order update, activate, insert. What `unproven` says has been evaluated by then."""
         for chunk in chunks(self.advances, KEYS_A_STATEMENT):
             WorkItem.objects.advance_generations([(*row[:3], to_db(row[3]), row[4], to_db(row[5])) for row in chunk])
         if self.activations:
-            WorkItem.objects.activate_generations(sorted(self.activations))
+            WorkItem.objects.activate_generations(sorted(row.id for row in self.activations))
+            for row in self.activations:
+                log_event("handoff_repaired", work_id=row.work_id, projection_key=row.projection_key)
         WorkItem.objects.insert_work_items(self.inserts)
 
 

@@ -178,7 +178,8 @@ def _origins(
     lock: AdmissionLock, chosen: Mapping[str, WorkRow], targets: Mapping[str, Target]
 ) -> tuple[dict[str, Fact], dict[str, Result]]:
     """The fact that each replay repeats, under its own or the target's route; refusals where the execution class is not proven."""
-    facts = {fact.place.event_id: fact for fact in stored_facts([row.event_id for row in chosen.values()], lock.now)}
+    stored = stored_facts([row.event_id for row in chosen.values()], lock.now, payloads=True)
+    facts = {fact.place.event_id: fact for fact in stored}
     found: dict[str, Fact] = {}
     refused: dict[str, Result] = {}
     erased = erased_work([row.id for row in chosen.values()])

@@ -16,23 +16,26 @@ from projection.models import Event
 from projection.order import Place
 
 
-def stored_facts(event_ids: Sequence[int], now: datetime) -> list[Fact]:
+def stored_facts(event_ids: Sequence[int], now: datetime, *, payloads: bool = False) -> list[Fact]:
     """The facts of the given events in their first places, due at their deadline or `now`. One statement; none for no ids.
 
+    To make their work again nobody needs to read what they say; who makes new events of them asks for the `payloads`.
     An event without a route snapshot has no fact: what it was routed by cannot be proven, so nothing is made of it. Nor has a tombstone.
     """
     if not event_ids:
         return []
     return [
-        _fact(row, now) for row in Event.objects.read_stored_facts(event_ids) if row["RouteSnapshot"] and row["ErasureId"] is None
+        _fact(row, now)
+        for row in Event.objects.read_stored_facts(event_ids, payloads=payloads)
+        if row["RouteSnapshot"] and row["ErasureId"] is None
     ]
 
 
-def stored_events(event_ids: Sequence[int]) -> list[tuple[int, InboundEvent]]:
+def stored_events(event_ids: Sequence[int], *, payloads: bool = True) -> list[tuple[int, InboundEvent]]:
     """(id, event) of the given events, also unrouted ones, by ascending id; tombstones left out. One statement; none for no ids."""
     if not event_ids:
         return []
-    rows = Event.objects.read_stored_facts(event_ids)
+    rows = Event.objects.read_stored_facts(event_ids, payloads=payloads)
     return [
         (row["Id"], _event(row, RouteFacts.from_snapshot(row["RouteSnapshot"]) if row["RouteSnapshot"] else None))
         for row in rows

@@ -7,7 +7,7 @@ SELECT COALESCE(MAX(Id), 0) FROM `_System_ConnectorEvent`
 -- name: read_events_without_work
 -- Routed, ordinary events of an id range that no retained ordinary work represents by ordinals; rows from before ordinals are all
 -- candidates. Indexes: primary key, ix_work_coverage, ix_work_event.
-SELECT e.Id, e.Namespace, e.PackId, e.PackIncarnation FROM `_System_ConnectorEvent` e
+SELECT e.Id, e.Namespace, e.PackId, e.PackIncarnation, e.ProjectionKey, e.EnqueueOrdinal FROM `_System_ConnectorEvent` e
 WHERE e.Id > %(after)s AND e.Id <= %(through)s AND e.RouteId IS NOT NULL AND e.ReplayOfEventId IS NULL
   AND ((e.ProjectionKey IS NOT NULL AND (e.EnqueueOrdinal = 0 OR NOT EXISTS (
           SELECT 1 FROM `_System_ConnectorWorkItem` g
@@ -23,18 +23,20 @@ SELECT Id, DeliveryKey, PayloadSha256, ProjectionKey, EnqueueOrdinal, CreatedDat
 FROM `_System_ConnectorEvent` WHERE Id IN %(ids)s
 
 -- name: read_lost_handoffs
--- Queued successors whose projection has no active generation. Index: ix_work_claim by state, unique ProjectionActiveKey.
-SELECT s.Id FROM `_System_ConnectorWorkItem` s
-WHERE s.State = 'blocked' AND s.ProjectionKey IS NOT NULL AND s.ProjectionActiveKey IS NULL
+-- Queued successors behind an id whose projection has no active generation. Index: ix_work_claim by state, unique ProjectionActiveKey.
+SELECT s.Id, s.WorkId FROM `_System_ConnectorWorkItem` s
+WHERE s.Id > %(after)s AND s.State = 'blocked' AND s.ProjectionKey IS NOT NULL AND s.ProjectionActiveKey IS NULL
   AND NOT EXISTS (SELECT 1 FROM `_System_ConnectorWorkItem` a WHERE a.ProjectionActiveKey = s.ProjectionKey)
 ORDER BY s.Id LIMIT %(limit)s
 
 -- name: read_stranded_lanes
--- One blocked row of each lane in which nothing runs, waits to retry or is due. Index: ix_work_claim by state, ix_work_lane.
-SELECT MIN(b.Id) FROM `_System_ConnectorWorkItem` b
-WHERE b.State = 'blocked' AND b.LaneKey IS NOT NULL AND (b.ProjectionKey IS NULL OR b.ProjectionActiveKey IS NOT NULL)
+-- (LaneKey, id of a blocked row) of each lane behind a key that has a blocked row which nothing will unblock in its turn: the lane has no
+-- holder, and nothing due is ahead of it (as `audit` finds them). Index: ix_work_claim by state; LaneHolderKey, ix_work_lane.
+SELECT b.LaneKey, MIN(b.Id) FROM `_System_ConnectorWorkItem` b
+WHERE b.LaneKey > %(after)s AND b.State = 'blocked' AND (b.ProjectionKey IS NULL OR b.ProjectionActiveKey IS NOT NULL)
+  AND NOT EXISTS (SELECT 1 FROM `_System_ConnectorWorkItem` h WHERE h.LaneHolderKey = b.LaneKey)
   AND NOT EXISTS (
-    SELECT 1 FROM `_System_ConnectorWorkItem` u
-    WHERE u.LaneKey = b.LaneKey
-      AND (u.State IN ('processing', 'retry') OR (u.State = 'pending' AND u.RunAfter <= UTC_TIMESTAMP(6))))
-GROUP BY b.LaneKey LIMIT %(limit)s
+    SELECT 1 FROM `_System_ConnectorWorkItem` d
+    WHERE d.LaneKey = b.LaneKey AND d.State = 'pending' AND d.RunAfter <= UTC_TIMESTAMP(6)
+      AND (d.LanePosition < b.LanePosition OR (d.LanePosition = b.LanePosition AND d.Id < b.Id)))
+GROUP BY b.LaneKey ORDER BY b.LaneKey LIMIT %(limit)s

@@ -221,7 +221,7 @@ def test_an_unrouted_fact_is_erased_and_stays_unrouted() -> None:
     ingress.admit(hers())
     erased()
     ingress.route()
-    assert sweep() == 0
+    assert sweep().copies == 0
     repair()
     assert not WorkItem.objects.exists()
 
@@ -230,7 +230,7 @@ def test_a_fact_and_its_routed_copy_under_a_folded_name_are_one_source() -> None
     ingress = open_ingress()
     ingress.admit(change("ADA@example.com", lane="contact:ADA@example.com"))
     ingress.route(source_id_case="fold")
-    assert sweep() == 1
+    assert sweep().copies == 1
     run()
     assert erased().events == 2
     assert tables_that_say(SECRET) == []

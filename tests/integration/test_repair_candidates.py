@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from projection.audit import audit
 from projection.clock import now
 from projection.facts import PER_EVENT
 from projection.models import Event, WorkItem
@@ -56,14 +57,14 @@ def test_a_successor_is_a_lost_hand_off_only_without_an_active_generation() -> N
     successor = work_row(event_row(), State.BLOCKED)
     work_row(event_row(SINGLE), State.BLOCKED)
     work_row(event_row(source_id="8"), State.BLOCKED)
-    assert list(fetch("read_lost_handoffs", limit=10)) == []
+    assert list(fetch("read_lost_handoffs", after=0, limit=10)) == []
     WorkItem.objects.filter(id=active.id).update(
         state=State.PROCESSED, terminal_at=now(), projection_active_key=None, lane_holder_key=None,
         lease_token=None, lease_owner=None, lease_expires_at=None,
     )  # fmt: skip
     other = work_row(event_row(source_id="9"), State.BLOCKED, projection_active_key=None)
-    assert [row[0] for row in fetch("read_lost_handoffs", limit=10)] == [successor.id, other.id]
-    assert [row[0] for row in fetch("read_lost_handoffs", limit=1)] == [successor.id]
+    assert [row[0] for row in fetch("read_lost_handoffs", after=0, limit=10)] == [successor.id, other.id]
+    assert [row[0] for row in fetch("read_lost_handoffs", after=0, limit=1)] == [successor.id]
 
 
 @pytest.mark.parametrize(
@@ -83,11 +84,23 @@ def test_a_lane_is_stranded_unless_something_runs_waits_to_retry_or_is_due(state
     work_row(event_row(SINGLE), State.BLOCKED)
     work_row(event_row(), State.BLOCKED, projection_active_key=None)
     work_row(event_row(SINGLE, source_id="running"), State.PROCESSING)
-    assert [row[0] for row in fetch("read_stranded_lanes", limit=10)] == ([blocked.id] if stranded else [])
+    assert list(fetch("read_stranded_lanes", after="", limit=10)) == ([(blocked.lane_key, blocked.id)] if stranded else [])
     assert Event.objects.count() == 5
 
 
-def test_of_many_stranded_lanes_at_most_the_limit_is_read() -> None:
+@pytest.mark.parametrize("state", [State.PENDING, State.PROCESSING])
+def test_what_is_due_behind_a_blocked_row_keeps_its_lane_only_while_it_holds_it(state: State) -> None:
+    """As `audit` says: the end of a pending row unblocks the next in its turn, and that is not the one it has overtaken."""
+    blocked = work_row(event_row(SINGLE), State.BLOCKED)
+    work_row(event_row(SINGLE), state)
+    stranded = state is State.PENDING
+    assert [row[1] for row in fetch("read_stranded_lanes", after="", limit=10)] == ([blocked.id] if stranded else [])
+    assert bool(audit().violations) == stranded
+
+
+def test_of_many_stranded_lanes_at_most_the_limit_is_read_behind_a_key() -> None:
     rows = [work_row(event_row(SINGLE, source_id=str(number)), State.BLOCKED) for number in range(3)]
-    assert {row[0] for row in fetch("read_stranded_lanes", limit=10)} == {row.id for row in rows}
-    assert len(fetch("read_stranded_lanes", limit=2)) == 2
+    found = sorted((row.lane_key, row.id) for row in rows)
+    assert list(fetch("read_stranded_lanes", after="", limit=10)) == found
+    assert list(fetch("read_stranded_lanes", after="", limit=2)) == found[:2]
+    assert list(fetch("read_stranded_lanes", after=found[0][0], limit=10)) == found[1:]

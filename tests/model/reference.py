@@ -191,17 +191,29 @@ class Reference:
             if event.key == key and event.replay_of is None and owner(event, before) and not owner(event, after):
                 raise Loss
 
-    def sweep(self, namespace: str) -> int:
-        """Unrouted facts that a current route takes get a routed copy at the end of the order (2, Rematerialization). Raises Loss."""
+    def sweep(self, namespace: str) -> tuple[int, int]:
+        """Unrouted facts that a current route takes get a routed copy at the end of the order (2, Rematerialization): (copies, facts that
+        would lose an input). These are found by halves, so that they keep no other from being routed.
+        """
+        facts = [event for event in self.events if event.route is None and event.namespace == namespace and self._takers(event)]
+        return self._sweep(facts)
+
+    def _takers(self, event: Event) -> list[Route]:
+        routes = [route for route in self._matching(event.namespace, event.item.kind) if route]
+        return [route for route in routes if (event.namespace, event.item.delivery, route.key) not in self.known]
+
+    def _sweep(self, facts: Sequence[Event]) -> tuple[int, int]:
         fresh: list[Event] = []
-        for event in self.events:
-            if event.route is None and event.namespace == namespace:
-                for route in self._matching(namespace, event.item.kind):
-                    assert route is not None
-                    if (namespace, event.item.delivery, route.key) not in self.known:
-                        fresh.append(self._fact(fresh, namespace, event.item, event.sequence, route, event.number))
-        self._commit([], fresh)
-        return len(fresh)
+        for event in facts:
+            for route in self._takers(event):
+                fresh.append(self._fact(fresh, event.namespace, event.item, event.sequence, route, event.number))
+        try:
+            self._commit([], fresh)
+        except Loss:
+            half = len(facts) // 2
+            parts = [self._sweep(facts[:half]), self._sweep(facts[half:])] if half else [(0, 1)]
+            return sum(part[0] for part in parts), sum(part[1] for part in parts)
+        return len(fresh), 0
 
     def _is_missing(self, event: Event) -> bool:
         """Whether no retained ordinary work represents it (2, S 11)."""
@@ -214,11 +226,20 @@ class Reference:
     def missing(self, namespace: str) -> list[Event]:
         return [event for event in self.events if event.namespace == namespace and self._is_missing(event)]
 
-    def repair(self, namespace: str) -> int:
-        """Make the work of events that have none. Raises Loss."""
-        missing = self.missing(namespace)
-        self._commit(missing, [])
-        return len(missing)
+    def repair(self, namespace: str) -> tuple[int, int]:
+        """Make the work of events that have none: (events, projections that would lose an input and stay as they are)."""
+        parts: dict[object, list[Event]] = {}
+        for event in sorted(self.missing(namespace), key=lambda one: (one.ordinal, one.number)):
+            parts.setdefault(event.key or event, []).append(event)
+        made, refused = 0, 0
+        for part in parts.values():
+            try:
+                self._commit(sorted(part, key=lambda one: one.number), [])
+            except Loss:
+                refused += 1
+            else:
+                made += len(part)
+        return made, refused
 
     def write_legacy(self, namespace: str, item: Item, route: Route) -> Event:
         """An old binary wrote an event; its work is missing until somebody looks."""

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from connectors.sweep import sweep
-from projection.cli import DONE, HeadraceCommand
+from projection.cli import DONE, FINDINGS, HeadraceCommand, printable, refusal
 from projection.repair import repair
 
 
@@ -19,14 +19,16 @@ class Command(HeadraceCommand):
 
     def perform(self, **options: Any) -> int:
         dry_run: bool = options["dry_run"]
-        found = repair(dry_run=dry_run)
-        answer = {
-            "dry_run": dry_run,
+        found, swept = repair(dry_run=dry_run), sweep(dry_run=dry_run)
+        counts = {
             "missing_tasks": found.missing_tasks,
             "handoffs": found.handoffs,
             "lanes": found.lanes,
-            "unrouted_events": sweep(dry_run=dry_run),
+            "unrouted_events": swept.copies,
         }
+        refused = [*found.refused, *swept.refused]
         verb = "to repair" if dry_run else "repaired"
-        self.emit(answer, [f"{count} {name.replace('_', ' ')} {verb}" for name, count in answer.items() if name != "dry_run"])
-        return DONE
+        lines = [f"{count} {name.replace('_', ' ')} {verb}" for name, count in counts.items()]
+        answer = {"dry_run": dry_run, **counts, "refused": [refusal(one.id, one.code, one.reason) for one in refused]}
+        self.emit(answer, lines + [printable(f"{one.id}: {one.reason} ({one.code})") for one in refused])
+        return FINDINGS if refused else DONE

@@ -91,7 +91,7 @@ READS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
         lambda w: {w.single.work_id},
     ),
     "read_stored_facts": (
-        lambda w: [row["Id"] for row in Event.objects.read_stored_facts([w.between.id, w.old.id])],
+        lambda w: [row["Id"] for row in Event.objects.read_stored_facts([w.between.id, w.old.id], payloads=True)],
         lambda w: [w.old.id, w.between.id],
     ),
     "read_unblocked_rows": (
