@@ -27,6 +27,11 @@ class Attempt:
     flow: Flow
     inputs: Sequence[Input]
 
+    @property
+    def lease(self) -> tuple[int, str]:
+        """(Work item id, token)."""
+        return self.claimed.item.id, self.token
+
     def generation(self, commit: CommitFactory | None = None) -> Generation:
         """What the flow is given; its deadline counts from now."""
         item, route = self.claimed.item, self.claimed.route

@@ -51,6 +51,11 @@ class Ending:
         return self.row.id
 
     @property
+    def lease(self) -> tuple[int, str]:
+        """(Work item id, token)."""
+        return self.row.id, self.token
+
+    @property
     def work_id(self) -> str:
         return self.row.work_id
 
@@ -102,7 +107,7 @@ def end_attempts(endings: Sequence[Ending]) -> Ended:
     if not endings:
         return Ended((), ())
     leases = WorkItem.objects.lock_leases([ending.item_id for ending in endings], {ending.token for ending in endings})
-    held = [ending for ending in endings if (ending.item_id, ending.token) in leases]
+    held = [ending for ending in endings if ending.lease in leases]
     _record_failures(held)
     for state in TERMINAL:
         ids = sorted(ending.item_id for ending in held if ending.state is state)
@@ -112,7 +117,7 @@ def end_attempts(endings: Sequence[Ending]) -> Ended:
     if again:
         WorkItem.objects.retry_claimed_work_items(sorted(again))
     activated, unblocked = hand_off([ending.row for ending in held if ending.state in TERMINAL])
-    lost = [ending.work_id for ending in endings if (ending.item_id, ending.token) not in leases]
+    lost = [ending.work_id for ending in endings if ending.lease not in leases]
     return Ended(held, lost, activated, unblocked)
 
 

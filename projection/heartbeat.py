@@ -31,6 +31,9 @@ ALIVE_SECONDS: Final = 3 * BEAT_SECONDS
 SILENT_SECONDS: Final = 3600
 """Rows of processes that died without a word are forgotten after this."""
 
+LeaseKey = tuple[int, str]
+"""(Work item id, token)."""
+
 
 def code_version() -> str:
     """Version of the installed code, for the worker list."""
@@ -49,7 +52,8 @@ class Heartbeat:
         self._kind = kind
         self._lease_seconds = lease_seconds
         self._lock = threading.Lock()
-        self._kept: dict[int, tuple[str, float | None]] = {}
+        self._kept: dict[LeaseKey, float | None] = {}
+        """Lease → when its flow's time-out strikes (monotonic); None: the flow has not started."""
         self._leave_at: float | None = None
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
@@ -66,13 +70,13 @@ class Heartbeat:
     def keep(self, item_ids: Iterable[int], token: str) -> None:
         """Extend the leases of these items until they are dropped."""
         with self._lock:
-            self._kept.update(dict.fromkeys(item_ids, (token, None)))
+            self._kept.update(dict.fromkeys([(item, token) for item in item_ids], None))
 
-    def started(self, item_id: int, timeout: float) -> None:
+    def started(self, lease: LeaseKey, timeout: float) -> None:
         """The item's flow runs from now: its lease is extended for at most `timeout` seconds more."""
         with self._lock:
-            if item_id in self._kept:
-                self._kept[item_id] = (self._kept[item_id][0], monotonic() + timeout)
+            if lease in self._kept:
+                self._kept[lease] = monotonic() + timeout
 
     def watch(self, timeout: float | None) -> None:
         """From now an atomic flow has the worker's own thread for `timeout` seconds; None: it has returned.
@@ -81,11 +85,11 @@ class Heartbeat:
         """
         self._leave_at = None if timeout is None else monotonic() + timeout + stuck.ATOMIC_GRACE_SECONDS
 
-    def drop(self, item_ids: Iterable[int]) -> None:
-        """These items have ended."""
+    def drop(self, leases: Iterable[LeaseKey]) -> None:
+        """These attempts have ended. (An item may be under another lease here by now, which goes on.)"""
         with self._lock:
-            for item in item_ids:
-                self._kept.pop(item, None)
+            for lease in leases:
+                self._kept.pop(lease, None)
 
     def _run(self) -> None:
         period = min(BEAT_SECONDS, self._lease_seconds / 3) if self._lease_seconds else BEAT_SECONDS
@@ -127,8 +131,8 @@ class Heartbeat:
         now = monotonic()
         found: dict[str, list[int]] = {}
         with self._lock:
-            overrun = any(deadline is not None and deadline <= now for _, deadline in self._kept.values())
-            for item, (token, deadline) in self._kept.items():
+            overrun = any(deadline is not None and deadline <= now for deadline in self._kept.values())
+            for (item, token), deadline in self._kept.items():
                 if (deadline is None and not overrun) or (deadline is not None and deadline > now):
                     found.setdefault(token, []).append(item)
         return found

@@ -115,7 +115,7 @@ class ClaimWorker:
             with self._timed("input_read"):
                 attempts, broken = prepare(batch, self._heartbeat.owner)
         except BaseException:
-            self._heartbeat.drop(batch.ids)  # nobody runs them here: their leases run out
+            self._heartbeat.drop((id, batch.token) for id in batch.ids)  # nobody runs them here: their leases run out
             raise
         plain = [attempt for attempt in attempts if not attempt.flow.atomic]
         if self._stop():
@@ -133,13 +133,13 @@ class ClaimWorker:
                     self._heard([ending for one in ended for ending in one.written])
         finally:
             self._heartbeat.watch(None)
-            self._heartbeat.drop(attempt.claimed.item.id for group in atomic.values() for attempt in group)
+            self._heartbeat.drop(attempt.lease for group in atomic.values() for attempt in group)
 
     def _run_plain(self, attempt: Attempt) -> Ending | None:
         self._started(attempt)
         ending = run_plain(attempt)
         if ending is None:
-            self._heartbeat.drop([attempt.claimed.item.id])
+            self._heartbeat.drop([attempt.lease])
             self._heard([attempt.ending(State.PROCESSED)])
         return ending
 
@@ -148,7 +148,7 @@ class ClaimWorker:
             away = self._heard(endings)
             complete([one.spared if one.spared and one.destination in away else one for one in endings])
         self._pool.hand_back(away)
-        self._heartbeat.drop(ending.item_id for ending in endings)
+        self._heartbeat.drop(ending.lease for ending in endings)
 
     def _heard(self, endings: Sequence[Ending]) -> set[str]:
         """The destinations that are parked, with this news. A fault of the breaker's must not keep work from its end."""
@@ -159,7 +159,7 @@ class ClaimWorker:
             return set()
 
     def _abandon(self, ending: Ending) -> None:
-        self._heartbeat.drop([ending.item_id])
+        self._heartbeat.drop([ending.lease])
 
     @contextmanager
     def _timed(self, stage: str) -> Iterator[None]:
@@ -170,7 +170,7 @@ class ClaimWorker:
             self.seconds[stage] += perf_counter() - since
 
     def _started(self, attempt: Attempt) -> None:
-        self._heartbeat.started(attempt.claimed.item.id, attempt.flow.timeout)
+        self._heartbeat.started(attempt.lease, attempt.flow.timeout)
 
     def _started_atomic(self, attempt: Attempt) -> None:
         self._started(attempt)

@@ -310,8 +310,8 @@ def test_a_heartbeat_extends_leases_until_a_flow_s_time_out(time_out: float, ext
     WorkItem.objects.update(lease_expires_at=soon)
     heartbeat = Heartbeat("worker", lease_seconds=60)
     heartbeat.keep([waiting, runs, ended], attempts[0].token)
-    heartbeat.started(runs, timeout=time_out)
-    heartbeat.drop([ended])
+    heartbeat.started((runs, attempts[0].token), timeout=time_out)
+    heartbeat.drop([(ended, attempts[0].token)])
     with heartbeat:
         pass
     assert [item.lease_expires_at != soon for item in WorkItem.objects.order_by("id")] == extended

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 from django.db import OperationalError
 
 from projection import clock, heartbeat, stuck
+from projection.flows import Generation
 from projection.heartbeat import Heartbeat
 from projection.models import Worker, WorkItem
+from projection.rescue import rescue
+from projection.worker import ClaimWorker
 from tests.deliveries import change, open_ingress
 from tests.flows_of_tests import recording
 from tests.rivals import PATIENCE_SECONDS
-from tests.workers_by_hand import ByHand
+from tests.workers_by_hand import ByHand, let_leases_run_out
 
 pytestmark = pytest.mark.usefixtures("sound_database")
 
@@ -103,9 +107,48 @@ def test_a_lost_lease_is_said_and_not_taken_back(beats: Beats, capsys: pytest.Ca
 def test_what_has_ended_is_not_kept_by_a_late_start() -> None:
     alive = Heartbeat("worker", lease_seconds=LEASE_SECONDS)
     alive.keep([1, 2], "token")
-    alive.drop([1])
-    alive.started(1, 60.0)
+    alive.drop([(1, "token")])
+    alive.started((1, "token"), 60.0)
     assert alive._to_extend() == {"token": [2]}
+
+
+def test_an_attempt_that_lost_its_lease_leaves_the_next_one_of_its_item_alive() -> None:
+    """Else each would end the lease of the one after it, of a flow that takes longer than a lease, until the budget is used up."""
+    ingress = open_ingress()
+    ingress.route(mode="per_event")
+    ingress.admit(change(7))
+    begun, dropped = threading.Semaphore(0), threading.Semaphore(0)
+    ends = [threading.Event(), threading.Event()]
+
+    class Watched(Heartbeat):
+        def drop(self, leases: Iterable[tuple[int, str]]) -> None:
+            super().drop(leases)
+            dropped.release()
+
+    def run_until(end: threading.Event, _: Generation) -> None:
+        begun.release()
+        end.wait(PATIENCE_SECONDS)
+
+    alive = Watched("worker", lease_seconds=LEASE_SECONDS)
+    worker = ClaimWorker(alive)
+    with recording() as seen:
+        seen.acts += [partial(run_until, end) for end in ends]
+        assert worker.step() == 1
+        assert begun.acquire(timeout=PATIENCE_SECONDS)
+        let_leases_run_out()
+        assert rescue() == 1
+        assert worker.step() == 1
+        assert begun.acquire(timeout=PATIENCE_SECONDS)
+        while dropped.acquire(blocking=False):
+            pass
+        ends[0].set()
+        assert dropped.acquire(timeout=PATIENCE_SECONDS), "the first attempt's end is written: its lease was lost"
+        item = WorkItem.objects.get()
+        assert (item.state, item.attempts) == ("processing", 2)
+        assert alive._to_extend() == {item.lease_token: [item.id]}
+        ends[1].set()
+        worker.close()
+    assert WorkItem.objects.get().state == "processed"
 
 
 def test_a_beat_that_fails_is_said_and_the_next_one_comes(beats: Beats, capsys: pytest.CaptureFixture[str]) -> None:
