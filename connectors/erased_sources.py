@@ -38,9 +38,10 @@ def is_known(source: Source) -> bool:
 
 
 def live_events(source: Source) -> Iterator[list[int]]:
-    """Ids of the source's events that are no tombstones, by ascending id."""
+    """Ids of the source's events that are no tombstones, by ascending id; no page is empty."""
     for page in _pages("read_source_events", source, source.ids):
-        yield [row[0] for row in page if source.is_named(source.type, row[1])]
+        if named := [row[0] for row in page if source.is_named(source.type, row[1])]:
+            yield named
 
 
 def tombstones(source: Source) -> Iterator[list[tuple[int, int, int]]]:

@@ -6,15 +6,19 @@ id and lanes of a tombstone become `erased:<source key>`; `ErasureId` names the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 from projection.coverage import uncovered_events
 from projection.identity import source_key
 from projection.lineage import items_of, replay_lineage
+from projection.managers import NO_ID
 from projection.models import Event, WorkItem
+from projection.ranges import BrokenRange, mixed_members, read_roots
 from projection.refusals import Refused
+from projection.rows import WorkRow
 from projection.sending import by_id, execute, fetch
 from projection.states import State
 
@@ -42,16 +46,23 @@ def tombstone_id(source_type: str, source_id: str) -> str:
 
 
 def work_in_the_way(event_ids: Sequence[int]) -> list[Refused]:
-    """Why the events cannot be erased now: work that still needs them, at most some. Three or four reads; locks nothing."""
+    """Why the events cannot be erased now: work that still needs them, at most some. About six reads; locks nothing."""
     if not event_ids:
         return []
-    found = fetch("read_open_work", event_ids=tuple(event_ids), limit=REFUSALS_LISTED)
+    ids = tuple(sorted(_lineages(event_ids))) or NO_ID
+    found = fetch("read_open_work", event_ids=tuple(event_ids), ids=ids, limit=REFUSALS_LISTED)
     facts = list(Event.objects.filter(id__in=event_ids, replay_of_event_id=None).values_list("id", flat=True))
     missing = uncovered_events(Event.objects.read_known_events(facts)) if facts and not found else []
     return [_open(work_id, state) for work_id, state in found] + [
         Refused(str(event), "missing_task", f"the task of event {event} is missing; run `repair`, then erase again")
         for event in missing[:REFUSALS_LISTED]
     ]
+
+
+def _lineages(event_ids: Sequence[int]) -> set[int]:
+    """Ids of the work items that took the events, with what they replay and what replays them."""
+    took = items_of(list(Event.objects.defer("payload").filter(id__in=event_ids)), MOST_ITEMS)
+    return took | replay_lineage(WorkItem.objects.filter(id__in=took))
 
 
 def _open(work_id: str, state: str) -> Refused:
@@ -62,9 +73,9 @@ def _open(work_id: str, state: str) -> Refused:
 
 def erase_facts(event_ids: Sequence[int], erasure_id: int) -> ErasedFacts:
     """Make tombstones of the events, and blank what their work says. About a dozen statements for some hundreds of events."""
-    events = list(Event.objects.defer("payload").filter(id__in=event_ids))
-    took = items_of(events, MOST_ITEMS)
-    took |= replay_lineage(WorkItem.objects.filter(id__in=took))
+    if not event_ids:
+        return ErasedFacts()
+    took = _lineages(event_ids)
     work_items = 0
     if took:
         ids = tuple(sorted(took))
@@ -77,9 +88,43 @@ def erase_facts(event_ids: Sequence[int], erasure_id: int) -> ErasedFacts:
     return ErasedFacts(execute("erase_events", ids=tuple(event_ids), erasure_id=erasure_id), work_items)
 
 
-def erased_work(item_ids: Sequence[int]) -> set[int]:
-    """Those of the items that cannot run again: their event, or one of their inputs, is a tombstone. One read; none for none."""
-    return {row[0] for row in fetch("read_erased_work", ids=tuple(item_ids))} if item_ids else set()
+def erased_work(rows: Iterable[WorkRow]) -> set[int]:
+    """Ids of those of the items that cannot run again: their event, or one of the inputs of their lineage's root, is a tombstone.
+
+    One read, and one for each step of the longest lineage; three more for projections with rows from before ordinals. None for none.
+    """
+    roots = _roots(list(rows))
+    if not roots:
+        return set()
+    projections = {root: key for root, key in roots.values() if key is not None}
+    found = fetch("read_erased_work", ids=tuple({*roots, *(root for root, _ in roots.values())}))
+    mixed = {item: projections[item] for item, _, _, is_mixed in found if is_mixed and item in projections}
+    erased = {item for item, selected, in_range, _ in found if selected or (in_range and item not in mixed)}
+    erased |= _erased_mixed(mixed)
+    return {item for item, (root, _) in roots.items() if item in erased or root in erased}
+
+
+def _roots(rows: Sequence[WorkRow]) -> dict[int, tuple[int, str | None]]:
+    """Item id → (id, projection key) of the ordinary item that it goes back to; itself where that is not retained: it cannot run anyway."""
+    replayed = {row.replay_of_work_id for row in rows if row.replay_of_work_id is not None}
+    try:
+        found = read_roots(replayed)
+    except BrokenRange:
+        found = {}
+        for work_id in replayed:
+            with suppress(BrokenRange):
+                found |= read_roots([work_id])
+    roots = {row.id: found.get(row.replay_of_work_id or "") for row in rows}
+    alone = {row.id: (row.id, None if row.is_replay else row.projection_key) for row in rows}
+    return {item: (root.id, root.projection_key) if root else alone[item] for item, root in roots.items()}
+
+
+def _erased_mixed(keys: Mapping[int, str]) -> set[int]:
+    """Those of these ordinary generations that represent a tombstone, by membership."""
+    members = mixed_members(keys)
+    ids = tuple({place.event_id for places in members.values() for place in places})
+    tombstones = {row[0] for row in fetch("read_tombstones_of", ids=ids)} if ids else set()
+    return {item for item, places in members.items() if any(place.event_id in tombstones for place in places)}
 
 
 def erased_refusal(work_id: str) -> Refused:

@@ -71,6 +71,14 @@ def _numbered_ranges(bounds: Sequence[tuple[int, str, int, int]]) -> dict[int, l
 
 def _mixed_ranges(keys: Mapping[int, str]) -> dict[int, list[EventRow]]:
     """Work item id → events, by membership: for projections with rows from before ordinals, where bounds prove nothing."""
+    members = mixed_members(keys)
+    wanted = [place.event_id for places in members.values() for place in places]
+    rows = {row.id: row for row in Event.objects.read_events(wanted)} if wanted else {}
+    return {item: [rows[place.event_id] for place in places] for item, places in members.items()}
+
+
+def mixed_members(keys: Mapping[int, str]) -> dict[int, list[Place]]:
+    """Ordinary generation id → places of the events that it represents, in order; `keys` are their projections."""
     if not keys:
         return {}
     selections: dict[str, dict[int, Place]] = {key: {} for key in keys.values()}
@@ -82,10 +90,7 @@ def _mixed_ranges(keys: Mapping[int, str]) -> dict[int, list[EventRow]]:
         owner = memberships[key].owner(place)
         if owner is not None:
             owned.setdefault(owner, []).append(place)
-    members = {item: replay_order(owned.get(selections[key][item], ())) for item, key in keys.items()}
-    wanted = [place.event_id for places in members.values() for place in places]
-    rows = {row.id: row for row in Event.objects.read_events(wanted)} if wanted else {}
-    return {item: [rows[place.event_id] for place in places] for item, places in members.items()}
+    return {item: replay_order(owned.get(selections[key][item], ())) for item, key in keys.items()}
 
 
 def _inputs(one: Claimed, roots: Mapping[str, Root], events: Mapping[int, Sequence[EventRow]]) -> list[Input]:

@@ -182,7 +182,7 @@ def _origins(
     facts = {fact.place.event_id: fact for fact in stored}
     found: dict[str, Fact] = {}
     refused: dict[str, Result] = {}
-    erased = erased_work([row.id for row in chosen.values()])
+    erased = erased_work(chosen.values())
     for work_id, row in chosen.items():
         fact, target = facts.get(row.event_id), targets.get(work_id)
         origin = Origin(fact.route, bool(fact.projection_key), fact.inbound.source_lane) if fact else None

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from projection.erasure import erased_refusal, erased_work
-from projection.facts import RouteFacts
 from projection.replay_chains import LONGEST_LINEAGE, EndlessChain, read_chains, read_rows, read_scope_ids
 from projection.replay_decision import (
     Origin,
@@ -24,6 +23,7 @@ from projection.replay_decision import (
 )
 from projection.rows import WorkRow
 from projection.sending import fetch
+from projection.stored import proven_route
 
 Lane = tuple[str, str]
 """Lane and source scope: where the order of two items matters."""
@@ -48,7 +48,7 @@ class ReplayPreview:
         own = {work_id: [rows[i] for i in chains[work_id].ids if i in rows] if work_id in chains else [] for work_id in work_ids}
         results, chosen = open_to_replay(own, active_by_scope(rows[item] for item in scope_ids if item in rows))
         origins = _origins([row.event_id for row in chosen.values()])
-        erased = erased_work([row.id for row in chosen.values()])
+        erased = erased_work(chosen.values())
         for work_id, row in list(chosen.items()):
             refusal = (
                 erased_refusal(work_id)
@@ -67,8 +67,8 @@ class ReplayPreview:
 def _origins(event_ids: Iterable[int]) -> dict[int, Origin]:
     ids = tuple(set(event_ids))
     rows = fetch("read_origins", ids=ids) if ids else []
-    route = cache(RouteFacts.from_snapshot)
-    return {event: Origin(route(snapshot), bool(key), lane) for event, snapshot, key, lane in rows if snapshot}
+    proven = cache(proven_route)
+    return {event: Origin(route, bool(key), lane) for event, snapshot, key, lane in rows if (route := proven(snapshot)) is not None}
 
 
 def _after_newer(chosen: Mapping[str, WorkRow]) -> set[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from projection.admission_rows import Fact
@@ -20,15 +21,22 @@ def stored_facts(event_ids: Sequence[int], now: datetime, *, payloads: bool = Fa
     """The facts of the given events in their first places, due at their deadline or `now`. One statement; none for no ids.
 
     To make their work again nobody needs to read what they say; who makes new events of them asks for the `payloads`.
-    An event without a route snapshot has no fact: what it was routed by cannot be proven, so nothing is made of it. Nor has a tombstone.
+    An event without a readable route snapshot has no fact: what it was routed by cannot be proven, so nothing is made of it. Nor has a
+    tombstone.
     """
     if not event_ids:
         return []
-    return [
-        _fact(row, now)
-        for row in Event.objects.read_stored_facts(event_ids, payloads=payloads)
-        if row["RouteSnapshot"] and row["ErasureId"] is None
-    ]
+    rows = [row for row in Event.objects.read_stored_facts(event_ids, payloads=payloads) if row["ErasureId"] is None]
+    proven = cache(proven_route)
+    return [_fact(row, route, now) for row in rows if (route := proven(row["RouteSnapshot"])) is not None]
+
+
+def proven_route(snapshot: str | None) -> RouteFacts | None:
+    """The route version that an event's snapshot proves; None where it proves none."""
+    try:
+        return RouteFacts.from_snapshot(snapshot) if snapshot else None
+    except ValueError:
+        return None
 
 
 def stored_events(event_ids: Sequence[int], *, payloads: bool = True) -> list[tuple[int, InboundEvent]]:
@@ -37,14 +45,13 @@ def stored_events(event_ids: Sequence[int], *, payloads: bool = True) -> list[tu
         return []
     rows = Event.objects.read_stored_facts(event_ids, payloads=payloads)
     return [
-        (row["Id"], _event(row, RouteFacts.from_snapshot(row["RouteSnapshot"]) if row["RouteSnapshot"] else None))
+        (row["Id"], _event(row, proven_route(row["RouteSnapshot"])))
         for row in rows
         if row["ErasureId"] is None
     ]
 
 
-def _fact(row: dict[str, Any], now: datetime) -> Fact:
-    route = RouteFacts.from_snapshot(row["RouteSnapshot"])
+def _fact(row: dict[str, Any], route: RouteFacts, now: datetime) -> Fact:
     place = Place(row["Id"], row["EnqueueOrdinal"], from_db(row["CreatedDate"]), row["DeliverySequence"])
     deadline = from_db(row["NextAttemptAt"])
     return Fact(_event(row, route), route, place, row["ProjectionKey"], max(deadline or now, now))

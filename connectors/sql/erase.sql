@@ -19,8 +19,10 @@ WHERE Id = %(id)s AND State = 'quarantined'
 
 -- name: lock_conflicts_of
 -- Other bodies that came under the delivery ids of these receipts and are still there. Locks them, and so waits for one that is just
--- being inserted: what comes later sees that the first is erased. Index: ux_receipt_delivery.
-SELECT c.Id FROM `_System_ConnectorReceipt` f JOIN `_System_ConnectorReceipt` c
+-- being inserted: what comes later sees that the first is erased. Its indexes are forced: MariaDB read, and locked, every receipt of the
+-- endpoint.
+SELECT c.Id FROM `_System_ConnectorReceipt` f FORCE INDEX (PRIMARY)
+STRAIGHT_JOIN `_System_ConnectorReceipt` c FORCE INDEX (ux_receipt_delivery)
   ON c.EndpointId = f.EndpointId AND c.IdempotencyHash = f.IdempotencyHash AND c.ConflictHash <> ''
 WHERE f.Id IN %(ids)s AND f.ConflictHash = '' AND c.ErasureId IS NULL FOR UPDATE
 

@@ -24,7 +24,8 @@ STRAIGHT_JOIN `_System_ConnectorEvent` s FORCE INDEX (ix_event_receipt) ON s.Rec
 WHERE e.Id IN %(event_ids)s AND e.ReceiptId > 0 AND s.ErasureId IS NULL
 
 -- name: read_open_work
--- Work that may still need what the events say: nonterminal, or dead and neither discarded nor replayed. No lock, at most a number.
+-- Work that may still need what the events say: nonterminal, or dead and neither discarded nor replayed; of their projections, and of the
+-- lineages {ids} that take them, wherever a retarget has brought those. No lock, at most a number.
 -- Its indexes are forced: with exact statistics MariaDB still scanned all work items instead of six look-ups.
 SELECT DISTINCT o.WorkId, o.State FROM (
   SELECT w.WorkId, w.State, w.DiscardedAt FROM `_System_ConnectorEvent` e
@@ -33,22 +34,32 @@ SELECT DISTINCT o.WorkId, o.State FROM (
   WHERE e.Id IN %(event_ids)s
   UNION ALL
   SELECT w.WorkId, w.State, w.DiscardedAt FROM `_System_ConnectorWorkItem` w FORCE INDEX (ix_work_event)
-  WHERE w.EventId IN %(event_ids)s AND w.State IN ('pending', 'blocked', 'processing', 'retry', 'dead')) o
+  WHERE w.EventId IN %(event_ids)s AND w.State IN ('pending', 'blocked', 'processing', 'retry', 'dead')
+  UNION ALL
+  SELECT w.WorkId, w.State, w.DiscardedAt FROM `_System_ConnectorWorkItem` w FORCE INDEX (PRIMARY)
+  WHERE w.Id IN %(ids)s AND w.State IN ('pending', 'blocked', 'processing', 'retry', 'dead')) o
 WHERE o.State <> 'dead'
   OR (o.DiscardedAt IS NULL AND NOT EXISTS (SELECT 1 FROM `_System_ConnectorWorkItem` r WHERE r.ReplayOfWorkId = o.WorkId))
 ORDER BY o.WorkId LIMIT %(limit)s
 
 -- name: read_erased_work
--- Which of the items select a tombstone, or have one in their range. No lock. Index: ix_event_range.
-SELECT w.Id FROM `_System_ConnectorWorkItem` w JOIN `_System_ConnectorEvent` e ON e.Id = w.EventId
+-- Of each item: whether it selects a tombstone, whether (an ordinary generation) it has one in its range by ordinals, and whether its
+-- projection has rows from before ordinals, where bounds prove nothing. No lock. Index: ix_event_range.
+SELECT w.Id, e.ErasureId IS NOT NULL,
+  w.ReplayOfWorkId IS NULL AND EXISTS (
+    SELECT 1 FROM `_System_ConnectorEvent` x FORCE INDEX (ix_event_range)
+    WHERE x.ProjectionKey = w.ProjectionKey AND x.EnqueueOrdinal <= w.LaneOrdinal AND x.ErasureId IS NOT NULL
+      AND x.EnqueueOrdinal > COALESCE((
+        SELECT p.LaneOrdinal FROM `_System_ConnectorWorkItem` p
+        WHERE p.ProjectionKey = w.ProjectionKey AND p.LaneOrdinal < w.LaneOrdinal AND p.ReplayOfWorkId IS NULL
+        ORDER BY p.ProjectionKey DESC, p.LaneOrdinal DESC LIMIT 1), -1)),
+  EXISTS (SELECT 1 FROM `_System_ConnectorEvent` z WHERE z.ProjectionKey = w.ProjectionKey AND z.EnqueueOrdinal = 0)
+FROM `_System_ConnectorWorkItem` w JOIN `_System_ConnectorEvent` e ON e.Id = w.EventId
 WHERE w.Id IN %(ids)s
-  AND (e.ErasureId IS NOT NULL
-    OR EXISTS (SELECT 1 FROM `_System_ConnectorEvent` x FORCE INDEX (ix_event_range)
-               WHERE x.ProjectionKey = w.ProjectionKey AND x.EnqueueOrdinal <= w.LaneOrdinal AND x.ErasureId IS NOT NULL
-                 AND x.EnqueueOrdinal > COALESCE((
-                   SELECT p.LaneOrdinal FROM `_System_ConnectorWorkItem` p
-                   WHERE p.ProjectionKey = w.ProjectionKey AND p.LaneOrdinal < w.LaneOrdinal AND p.ReplayOfWorkId IS NULL
-                   ORDER BY p.ProjectionKey DESC, p.LaneOrdinal DESC LIMIT 1), -1)))
+
+-- name: read_tombstones_of
+-- Which of the events are tombstones. No lock.
+SELECT Id FROM `_System_ConnectorEvent` WHERE Id IN %(ids)s AND ErasureId IS NOT NULL
 
 -- name: blank_errors
 -- Terminal items that took the events: what their errors quote. Rows by primary key.

@@ -11,9 +11,10 @@ from django.db import connection
 from connectors import audited, erase, router
 from connectors.erase import Erased, erase_receipt, erase_source, examine
 from connectors.erased_bodies import Source
-from connectors.erased_sources import find_source
+from connectors.erased_sources import EVENTS_A_UNIT, find_source
 from connectors.ingress_audit import audit_everything
 from connectors.models import AuditEntry, Receipt, Record, UnverifiedDelivery
+from connectors.retarget import replay_retargeted
 from connectors.retention import retain
 from connectors.sweep import sweep
 from connectors.trace import trace
@@ -178,6 +179,76 @@ def test_a_range_with_a_tombstone_in_it_is_not_replayed() -> None:
     outcome = replay(WorkItem.objects.get().work_id, actor="me", reason="again")
     assert isinstance(outcome, Refused)
     assert (outcome.code, WorkItem.objects.get().last_error, WorkItem.objects.get().source_lane) == ("erased", "erased", "shared")
+
+
+def two_receipts(**route: Any) -> tuple[Ingress, WorkItem, list[int]]:
+    """A dead generation of two inputs, each of a receipt of its own."""
+    ingress = open_ingress()
+    ingress.route(**route)
+    ingress.send(hers())
+    ingress.send(hers())
+    router.drain_receipts()
+    run(die=1)
+    return ingress, WorkItem.objects.get(), list(Receipt.objects.order_by("id").values_list("id", flat=True))
+
+
+def test_what_a_replay_under_another_route_still_needs_is_not_erased() -> None:
+    """A retarget gives the replay another projection; its inputs are those of the first one all the same."""
+    ingress, dead, receipts = two_receipts()
+    ingress.route(version=2, masks=("$.note",))
+    (again,) = replay_retargeted([dead.work_id], actor="me", reason="again")
+    assert isinstance(again, Replayed)
+    assert WorkItem.objects.get(work_id=again.replay_work_id).projection_key != dead.projection_key
+    for receipt in receipts:
+        refused = erase_receipt(receipt, actor="me", reason="asked").refused
+        assert [(one.id, one.code) for one in refused] == [(again.replay_work_id, "nonterminal")]
+    run(die=1)
+    assert [one.code for one in erase_receipt(receipts[0], actor="me", reason="asked").refused] == ["dead"]
+    audited.discard(again.replay_work_id, actor="me", reason="asked")
+    assert erase_receipt(receipts[0], actor="me", reason="asked").events == 1
+
+
+@pytest.mark.parametrize("numbered", [True, False])
+def test_a_replay_is_not_replayed_once_an_input_of_its_origin_is_erased(numbered: bool) -> None:
+    """The replay's own event is still there, and its place in the order has no other input."""
+    _, dead, receipts = two_receipts()
+    if not numbered:
+        Event.objects.filter(receipt_id=receipts[0]).update(enqueue_ordinal=0)
+    again = replay(dead.work_id, actor="me", reason="again")
+    assert isinstance(again, Replayed)
+    run(die=1)
+    audited.discard(again.replay_work_id, actor="me", reason="asked")
+    assert erase_receipt(receipts[0], actor="me", reason="asked").events == 1
+    outcome = replay(dead.work_id, actor="me", reason="once more")
+    assert isinstance(outcome, Refused)
+    assert (outcome.code, ReplayPreview().answer([dead.work_id])) == ("erased", [outcome])
+    other = erase_receipt(receipts[1], actor="me", reason="asked")
+    assert other.events == 2, "the fact and its replay"
+
+
+def test_what_is_erased_of_one_generation_keeps_no_other_from_its_replay() -> None:
+    """Rows from before ordinals beside numbered ones: what counts is which generation represents the tombstone."""
+    ingress, dead, receipts = two_receipts()
+    Event.objects.filter(receipt_id=receipts[0]).update(enqueue_ordinal=0)
+    audited.discard(dead.work_id, actor="me", reason="asked")
+    assert [erase_receipt(one, actor="me", reason="asked").events for one in receipts] == [1, 1]
+    ingress.admit(hers(), hers())
+    run(die=1)
+    later = WorkItem.objects.order_by("-id")[0]
+    assert isinstance(replay(later.work_id, actor="me", reason="again"), Replayed)
+
+
+def test_names_that_only_a_collation_takes_for_hers_are_not_hers() -> None:
+    """More rows than one page holds of an id that differs in its trailing spaces, before and behind hers."""
+    ingress = open_ingress()
+    ingress.route(mode="per_event")
+    near = [change(f"{SECRET} ", lane=f"lane-{n}") for n in range(EVENTS_A_UNIT + 20)]
+    ingress.admit(*near)
+    ingress.admit(hers())
+    ingress.admit(*[{**one, "id": f"{one['id']} again"} for one in near], *near[:1])
+    run()
+    assert erased().events == 1
+    assert Event.objects.filter(erasure_id=None).count() == 2 * len(near)
 
 
 def test_a_delivery_that_comes_again_brings_nothing_back(ingress: Ingress) -> None:

@@ -153,7 +153,7 @@ def no_snapshot(ingress: Ingress, route: RouteFacts) -> str:
 
 def broken_snapshot(ingress: Ingress, route: RouteFacts) -> str:
     event_row(route, source_id="7", pack_incarnation=ingress.pack.incarnation, route_snapshot="{}")
-    return "failed"
+    return "no_route_snapshot"
 
 
 def tombstone(ingress: Ingress, route: RouteFacts) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -188,17 +189,20 @@ def test_a_retargeting_job_goes_by_the_current_routes() -> None:
         drain_claims()
 
 
-def test_one_item_at_fault_does_not_stop_the_others() -> None:
+@pytest.mark.parametrize(("broken", "code"), [("no snapshot", "no_class_proof"), ("{more attempts than a column takes}", "failed")])
+def test_one_item_at_fault_does_not_stop_the_others(broken: str, code: str) -> None:
     with recording() as seen:
         dead_letters(seen, 1, 2, 3)
         bad = generations(2)[0]
-        snapshot = Event.objects.get(id=bad.event_id).route_snapshot
-        Event.objects.filter(id=bad.event_id).update(route_snapshot="no snapshot")
+        snapshot = Event.objects.get(id=bad.event_id).route_snapshot or ""
+        if broken.startswith("{"):
+            broken = json.dumps({**json.loads(snapshot), "retry": {"attempts": 10**12}})
+        Event.objects.filter(id=bad.event_id).update(route_snapshot=broken)
         job = run(start())
         Event.objects.filter(id=bad.event_id).update(route_snapshot=snapshot)
         assert job.state is JobState.FINISHED
-        assert codes(job) == {"done": 2, "failed": 1}
-        assert results(job)[bad.work_id] == ("refused", "failed")
+        assert codes(job) == {"done": 2, code: 1}
+        assert results(job)[bad.work_id] == ("refused", code)
         assert_exact(job)
         drain_claims()
 
