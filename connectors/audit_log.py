@@ -6,6 +6,7 @@ import getpass
 import json
 import os
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Final
 
 from connectors.models import AuditEntry
@@ -24,8 +25,23 @@ def record(  # noqa: PLR0917  # the contract between rooms
     `action` is `<what>.<verb>`, e.g. `endpoint.rotate`; `count` is how many things it changed; `detail` must be JSON values and
     never hold a secret.
     """
-    return AuditEntry.objects.create(
-        at=clock.now(),
+    entry = _entry(clock.now(), actor, action, target, reason, count, detail)
+    entry.save(force_insert=True)
+    return entry
+
+
+def record_each(actor: str, action: str, details: Mapping[str, Mapping[str, Any]], reason: str) -> None:
+    """As `record`, an entry for each target → detail. Two statements, whatever their number."""
+    if details:
+        now = clock.now()
+        AuditEntry.objects.bulk_create(_entry(now, actor, action, target, reason, 1, detail) for target, detail in details.items())
+
+
+def _entry(  # noqa: PLR0917  # as `record`
+    at: datetime, actor: str, action: str, target: str, reason: str, count: int, detail: Mapping[str, Any] | None
+) -> AuditEntry:
+    return AuditEntry(
+        at=at,
         actor=storable_actor(actor),
         action=action,
         target=storable(target)[:TARGET_CHARACTERS],

@@ -49,29 +49,32 @@ def start(
 
 def pause(job_id: int, *, actor: str, reason: str) -> JobRow | Refused:
     """As `jobs.pause`."""
-    return _recorded("job.pause", jobs.pause(job_id, actor=actor, reason=reason), actor, reason)
+    return jobs.pause(job_id, actor=actor, reason=reason, note=_note("job.pause", actor, reason))
 
 
 def resume(job_id: int, *, actor: str, reason: str) -> JobRow | Refused:
     """As `jobs.resume`."""
-    return _recorded("job.resume", jobs.resume(job_id, actor=actor, reason=reason), actor, reason)
+    return jobs.resume(job_id, actor=actor, reason=reason, note=_note("job.resume", actor, reason))
 
 
 def cancel(job_id: int, *, actor: str, reason: str) -> JobRow | Refused:
     """As `jobs.cancel`."""
-    return _recorded("job.cancel", jobs.cancel(job_id, actor=actor, reason=reason), actor, reason)
+    return jobs.cancel(job_id, actor=actor, reason=reason, note=_note("job.cancel", actor, reason))
 
 
 def throttle(job_id: int, rate: int, *, actor: str, reason: str) -> JobRow | Refused:
     """As `jobs.throttle`."""
-    return _recorded("job.throttle", jobs.throttle(job_id, rate, actor=actor, reason=reason), actor, reason)
+    return jobs.throttle(job_id, rate, actor=actor, reason=reason, note=_note("job.throttle", actor, reason))
 
 
-def _recorded(action: str, answer: JobRow | Refused, actor: str, reason: str) -> JobRow | Refused:
-    """With its audit entry, written after the verb, which is a unit of its own; none for what was refused."""
-    if isinstance(answer, JobRow):
-        audit_log.record(actor, action, _target(answer.id), reason, detail={"rate": answer.rate})
-    return answer
+def _note(action: str, actor: str, reason: str) -> jobs.Note:
+    """Writes the audit entry, in the verb's unit; none for what was refused."""
+
+    def note(answer: JobRow | Refused) -> None:
+        if isinstance(answer, JobRow):
+            audit_log.record(actor, action, _target(answer.id), reason, detail={"rate": answer.rate})
+
+    return note
 
 
 def _target(job_id: int) -> str:

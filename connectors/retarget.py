@@ -6,18 +6,19 @@ The lineage is kept by ReplayOfWorkId; the projection is another one. The execut
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from connectors import route_book
 from connectors.models import Route
 from projection.admit import StaleIncarnation
 from projection.models import WorkItem
-from projection.replay import Refused, Result, Target, replay_many
+from projection.replay import Note, Refused, Result, Target, replay_many
 
 ROUNDS = 3
 """A pack upgraded while a bulk is prepared is rare; three in a row are an operator's mistake."""
 
 
-def replay_retargeted(work_ids: Sequence[str], *, actor: str, reason: str) -> list[Result]:
+def replay_retargeted(work_ids: Sequence[str], *, actor: str, reason: str, note: Note | None = None) -> list[Result]:
     """As `replay_many`, each item under the current version of its route key.
 
     Refused besides: `no_current_route` where the key is retired. Raises StaleIncarnation when packs are upgraded all the while.
@@ -25,8 +26,9 @@ def replay_retargeted(work_ids: Sequence[str], *, actor: str, reason: str) -> li
     for _ in range(ROUNDS):
         targets = current_targets(work_ids)
         possible = [work_id for work_id in work_ids if targets.get(work_id) is not None]
+        act = partial(replay_many, actor=actor, reason=reason, targets=_present(targets), note=note)
         try:
-            known = dict(zip(possible, replay_many(possible, actor=actor, reason=reason, targets=_present(targets)), strict=True))
+            known = dict(zip(possible, act(possible), strict=True))
         except StaleIncarnation:
             continue
         return [known.get(work_id) or without_target(work_id, targets) for work_id in work_ids]

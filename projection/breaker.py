@@ -170,9 +170,9 @@ def key_of(name: str) -> str:
     return digest("destination", name)
 
 
-def end_park(name: str) -> bool:
-    """Let it be tried at once; False: it is not parked. A unit of its own."""
-    ended = run_unit("unpark", lambda: execute("end_park", key=key_of(name)), retry_on=is_server_conflict) == 1
+def end_park(name: str, *, note: Callable[[bool], object] | None = None) -> bool:
+    """Let it be tried at once; False: it is not parked. A unit of its own; `note` as in `run_unit`."""
+    ended = run_unit("unpark", lambda: execute("end_park", key=key_of(name)) == 1, retry_on=is_server_conflict, note=note)
     if ended:
         notify("claim")
     return ended

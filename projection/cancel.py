@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from projection.complete import hand_off
@@ -21,18 +22,21 @@ class Cancelled:
     work_id: str
 
 
-def cancel(work_id: str, *, actor: str, reason: str) -> Cancelled | Refused:
+Outcome = Cancelled | Refused
+
+
+def cancel(work_id: str, *, actor: str, reason: str, note: Callable[[Outcome], object] | None = None) -> Outcome:
     """Cancel a pending, blocked or retrying item; a queued successor too (its inputs then lie in no executed generation).
 
-    Refused: `not_found`, `processing` (wait, or let its lease run out), `terminal`.
+    Refused: `not_found`, `processing` (wait, or let its lease run out), `terminal`. `note` as in `run_unit`.
     """
-    outcome = run_unit("cancel", lambda: _cancel(work_id))
+    outcome = run_unit("cancel", lambda: _cancel(work_id), note=note)
     if isinstance(outcome, Cancelled):
         log_event("cancel", work_id=work_id, actor=actor, reason=reason)
     return outcome
 
 
-def _cancel(work_id: str) -> Cancelled | Refused:
+def _cancel(work_id: str) -> Outcome:
     found = WorkItem.objects.filter(work_id=work_id).values_list("id", flat=True).first() if work_id.isascii() else None
     locked = WorkItem.objects.lock_work_items([found]) if found is not None else []
     if not locked or locked[0].work_id != work_id:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from projection.actors import storable_actor
@@ -23,13 +23,15 @@ class Discarded:
     work_id: str
 
 
-def discard(work_id: str, *, actor: str, reason: str) -> Discarded | Refused:
+def discard(
+    work_id: str, *, actor: str, reason: str, note: Callable[[Discarded | Refused], object] | None = None
+) -> Discarded | Refused:
     """Mark a dead item as discarded. Refused: `not_found`, `not_dead`, `already_discarded`, or `replay_running`.
 
     The item is locked before its replay is looked for, as replay does, so that the two never pass each other: while a replay runs
-    nobody knows yet whether there is anything to set aside.
+    nobody knows yet whether there is anything to set aside. `note` as in `run_unit`.
     """
-    outcome = run_unit("discard", lambda: discard_locked([work_id], actor=actor, reason=reason))[work_id]
+    outcome = run_unit("discard", lambda: discard_locked([work_id], actor=actor, reason=reason)[work_id], note=note)
     log_discards([outcome], actor=actor, reason=reason)
     return outcome
 

@@ -1,12 +1,12 @@
 """Bulk jobs: replay or discard of all dead items of a selection, durably (protocol 6).
 
 A job's membership is fixed first, then its items are acted on in lane order; `job_steps.py` does both in small transactions, in
-whatever process takes the next one. Here is what operators do to jobs: each verb is one guarded statement.
+whatever process takes the next one. Here is what operators do to jobs: each verb is one guarded statement, in a unit of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Final
@@ -26,6 +26,8 @@ from projection.wake import notify, notify_after_commit
 ITEMS_A_PAGE: Final = 1000
 JOBS_A_PAGE: Final = 100
 EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+Note = Callable[[JobRow | Refused], object]
 
 
 def start(
@@ -109,38 +111,53 @@ def postpone(job: JobRow, seconds: float) -> None:
     run_unit("job", partial(execute, "postpone_job", id=job.id, step=job.step, wait=round(seconds * 1_000_000)))
 
 
-def pause(job_id: int, *, actor: str, reason: str) -> JobRow | Refused:
-    """Stop a running job behind the step that it is doing, until it is resumed. Refused: `not_found`, `not_running`."""
-    return _answer("job_pause", job_id, run_unit("job", partial(execute, "pause_job", id=job_id)), "not_running", actor, reason)
+def pause(job_id: int, *, actor: str, reason: str, note: Note | None = None) -> JobRow | Refused:
+    """Stop a running job behind the step that it is doing, until it is resumed. Refused: `not_found`, `not_running`.
+
+    `note` as in `run_unit`, here and in the next three.
+    """
+    return _change("job_pause", job_id, partial(execute, "pause_job", id=job_id), "not_running", actor, reason, note)
 
 
-def resume(job_id: int, *, actor: str, reason: str) -> JobRow | Refused:
+def resume(job_id: int, *, actor: str, reason: str, note: Note | None = None) -> JobRow | Refused:
     """Let a paused job go on. Refused: `not_found`, `not_paused`."""
-    return _answer("job_resume", job_id, run_unit("job", partial(execute, "resume_job", id=job_id)), "not_paused", actor, reason)
+    return _change("job_resume", job_id, partial(execute, "resume_job", id=job_id), "not_paused", actor, reason, note)
 
 
-def cancel(job_id: int, *, actor: str, reason: str) -> JobRow | Refused:
+def cancel(job_id: int, *, actor: str, reason: str, note: Note | None = None) -> JobRow | Refused:
     """End a job: what it did stays, what is open is skipped. Refused: `not_found`, `ended`."""
-    return _answer("job_cancel", job_id, run_unit("job", partial(execute, "cancel_job", id=job_id)), "ended", actor, reason)
+    return _change("job_cancel", job_id, partial(execute, "cancel_job", id=job_id), "ended", actor, reason, note)
 
 
-def throttle(job_id: int, rate: int, *, actor: str, reason: str) -> JobRow | Refused:
+def throttle(job_id: int, rate: int, *, actor: str, reason: str, note: Note | None = None) -> JobRow | Refused:
     """Another rate, from the next step on. Refused: `not_found`, `ended`; the rate that it has already is set again."""
-    changed = run_unit("job", partial(execute, "set_job_rate", id=job_id, rate=rate))
-    job = find(job_id)
-    same = job is not None and job.rate == rate and job.state in (JobState.RUNNING, JobState.PAUSED)
-    return _answer("job_throttle", job_id, changed or int(same), "ended", actor, reason)
+
+    def change() -> int:
+        changed = execute("set_job_rate", id=job_id, rate=rate)
+        job = find(job_id)
+        same = job is not None and job.rate == rate and job.state in (JobState.RUNNING, JobState.PAUSED)
+        return changed or int(same)
+
+    return _change("job_throttle", job_id, change, "ended", actor, reason, note)
 
 
-def _answer(verb: str, job_id: int, changed: int, code: str, actor: str, reason: str) -> JobRow | Refused:  # noqa: PLR0917 - one caller each
-    job = find(job_id)
-    if job is None:
-        return Refused(str(job_id), "not_found", f"there is no job {job_id}")
-    if not changed:
-        return Refused(str(job_id), code, f"job {job_id} is {job.state}")
-    log_event(verb, job_id=job_id, actor=actor, reason=reason)
-    notify("route")
-    return job
+def _change(  # noqa: PLR0917 - one caller each
+    verb: str, job_id: int, change: Callable[[], int], code: str, actor: str, reason: str, note: Note | None
+) -> JobRow | Refused:
+    """A unit of its own: the job as it is after the change, or why it was not changed (`code`)."""
+
+    def unit() -> JobRow | Refused:
+        changed = change()
+        job = find(job_id)
+        if job is None:
+            return Refused(str(job_id), "not_found", f"there is no job {job_id}")
+        return job if changed else Refused(str(job_id), code, f"job {job_id} is {job.state}")
+
+    answer = run_unit("job", unit, note=note)
+    if isinstance(answer, JobRow):
+        log_event(verb, job_id=job_id, actor=actor, reason=reason)
+        notify("route")
+    return answer
 
 
 def prune_jobs(before: datetime, *, dry_run: bool = False) -> int:

@@ -7,7 +7,7 @@ time alone changes no row. A `pending` row too many costs the claim one comparis
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -78,10 +78,19 @@ def _is_behind(row: WorkRow, blocking: Mapping[str, tuple[int, int]]) -> bool:
     return ahead is not None and ahead < (row.lane_position, row.id)
 
 
-def hold(namespace: str, lane_key: str, lane: str, *, actor: str, reason: str, release_at: datetime | None = None) -> bool:
+def hold(
+    namespace: str,
+    lane_key: str,
+    lane: str,
+    *,
+    actor: str,
+    reason: str,
+    release_at: datetime | None = None,
+    note: Callable[[None], object] | None = None,
+) -> bool:
     """Keep a lane from being claimed until it is released, or until `release_at` (aware), by the database's clock.
 
-    False when it is held already. A transaction of its own.
+    False when it is held already. A transaction of its own; `note` as in `run_unit`, called where it was not held.
     """
     texts = {"actor": storable_actor(actor), "reason": storable(reason)}
     ends = to_db(release_at)
@@ -91,7 +100,7 @@ def hold(namespace: str, lane_key: str, lane: str, *, actor: str, reason: str, r
         execute("insert_hold", namespace=namespace, lane_key=lane_key, lane=lane, release_at=ends, **texts)
 
     try:
-        run_unit("hold", insert)
+        run_unit("hold", insert, note=note)
     except IntegrityError as error:
         if duplicate_key(error) is None:
             raise
@@ -100,9 +109,9 @@ def hold(namespace: str, lane_key: str, lane: str, *, actor: str, reason: str, r
     return True
 
 
-def release(lane_key: str, *, actor: str) -> bool:
-    """Let a held lane be claimed again; False when it was not held. A transaction of its own."""
-    released = run_unit("release", lambda: execute("delete_hold", lane_key=lane_key)) == 1
+def release(lane_key: str, *, actor: str, note: Callable[[bool], object] | None = None) -> bool:
+    """Let a held lane be claimed again; False when it was not held. A transaction of its own; `note` as in `run_unit`."""
+    released = run_unit("release", lambda: execute("delete_hold", lane_key=lane_key) == 1, note=note)
     if released:
         log_event("release", lane=lane_key, actor=actor)
         notify("claim")

@@ -8,7 +8,7 @@ Set-based: the number of statements does not grow with the number of items.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -43,7 +43,10 @@ from projection.stored import stored_facts
 from projection.units import run_unit
 from projection.wake import notify_after_commit
 
-__all__ = ["Deferred", "Refused", "Replayed", "Result", "Target", "replay", "replay_many"]
+__all__ = ["Deferred", "Note", "Refused", "Replayed", "Result", "Target", "replay", "replay_many"]
+
+Note = Callable[[dict[str, Result]], object]
+"""Told of the results of one unit, by WorkId, in its transaction (`run_unit`)."""
 
 
 def replay(work_id: str, *, actor: str, reason: str, target: Target | None = None) -> Replayed | Refused:
@@ -58,7 +61,14 @@ def replay(work_id: str, *, actor: str, reason: str, target: Target | None = Non
     return result
 
 
-def replay_many(work_ids: Sequence[str], *, actor: str, reason: str, targets: Mapping[str, Target] | None = None) -> list[Result]:
+def replay_many(
+    work_ids: Sequence[str],
+    *,
+    actor: str,
+    reason: str,
+    targets: Mapping[str, Target] | None = None,
+    note: Note | None = None,
+) -> list[Result]:
     """As `replay`, for several (some hundreds at most) in one unit per namespace; one result each, in the given order.
 
     Replays are queued in the lane order of the dead items. Of two dead items of one source the later one is deferred.
@@ -71,7 +81,8 @@ def replay_many(work_ids: Sequence[str], *, actor: str, reason: str, targets: Ma
     results: dict[str, Result] = {work_id: not_found(work_id) for work_id in work_ids if work_id not in packs}
     for namespace, ids in by_namespace.items():
         incarnations = incarnations_of(ids, packs, targets or {})
-        results |= run_unit("replay", partial(replay_locked, namespace, ids, incarnations, targets or {}))
+        done: dict[str, Result] = run_unit("replay", partial(replay_locked, namespace, ids, incarnations, targets or {}), note=note)
+        results |= done
     log_replays(results.values(), actor=actor, reason=reason)
     return [results[work_id] for work_id in work_ids]
 

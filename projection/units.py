@@ -79,15 +79,23 @@ def run_unit(
     attempts: int = ATTEMPTS,
     retry_on: Callable[[BaseException], bool] = is_conflict,
     one_statement: bool = False,
+    note: Callable[[T], object] | None = None,
 ) -> T:
     """Run `unit` in a transaction of its own and commit; on a conflict roll back and run it again with jitter, at most `attempts` times.
 
     `one_statement` promises that the unit sends exactly one statement, which is a transaction by itself: it saves the three calls that
-    open and close one. Raises the last conflict when they do not end, and anything else at once; in both cases nothing was written.
-    Must not be called inside a transaction (RuntimeError).
+    open and close one. `note` (not with `one_statement`) is called with what the unit came to, in its transaction: what it writes down
+    commits with the unit, or not at all. Raises the last conflict when they do not end, and anything else at once; in both cases nothing
+    was written. Must not be called inside a transaction (RuntimeError).
     """
     if one_statement and connection.in_atomic_block:
         raise RuntimeError(f"{verb} must not run inside another transaction")
+
+    def noted() -> T:
+        done = unit()
+        if note is not None:
+            note(done)
+        return done
 
     retrying = Retrying(
         stop=stop_after_attempt(attempts),
@@ -96,4 +104,4 @@ def run_unit(
         before_sleep=noting(verb),
         reraise=True,
     )
-    return retrying(unit if one_statement else transaction.atomic(durable=True)(unit))
+    return retrying(noted if one_statement else transaction.atomic(durable=True)(noted))

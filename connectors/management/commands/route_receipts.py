@@ -47,7 +47,6 @@ class Command(HeadraceCommand):
     def _reroute(self, receipt_id: int, reason: str) -> int:
         actor = audit_log.cli_actor()
         if reroute(receipt_id, actor=actor, reason=reason):
-            audit_log.record(actor, "receipt.reroute", str(receipt_id), reason)
             self.emit({"rerouted": [receipt_id], "refused": []}, [f"receipt {receipt_id} waits for the router again"])
             return DONE
         why = f"receipt {receipt_id} is not in quarantine"
