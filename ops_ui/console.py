@@ -41,9 +41,11 @@ class ConsoleSite(AdminSite):
     def get_urls(self) -> Urls:
         # Views import models; this module is imported while the apps load.
         from ops_ui import actions
-        from ops_ui.views import configuration, dead_letters, events, generations, lanes, receipts, records, trace
+        from ops_ui.views import bulk, configuration, dead_letters, events, generations, jobs, lanes, receipts, records, trace
+        from ops_ui.views import work_actions as work
 
-        rooms = (actions, trace, receipts, events, generations, lanes, dead_letters, records, configuration)  # a verb before a key
+        # a verb before a key
+        rooms = (actions, trace, bulk, work, receipts, events, generations, lanes, dead_letters, jobs, records, configuration)
         pages = [one for room in rooms for one in room.URLS]
         return [*(path(url, self.admin_view(view), name=name) for url, view, name in pages), *super().get_urls()]
 

@@ -10,12 +10,15 @@ from django.core.validators import RegexValidator
 from django.db.models import QuerySet
 
 from connectors.models import Pack, Receipt, Record, Route
+from connectors.work_filters import moment
 from ops_ui.keyset import NEWEST_FIRST, Order
 from projection.models import Event, WorkItem
 from projection.states import NONTERMINAL, ReceiptState, State
 
 CHOICES_SHOWN: Final = 500
 UNROUTED: Final = "~unrouted"
+FORMS: Final = "How long ago, such as 2h or 7d, or a time such as 2026-01-31T10:00Z (without a zone: UTC)"
+"""How a time is written."""
 
 
 def route_choices() -> list[tuple[str, str]]:
@@ -29,14 +32,36 @@ def pack_choices() -> list[tuple[str, str]]:
     return [(name, name) for name in names]
 
 
-def _key(label: str, field: str) -> django_filters.CharFilter:
+def key_filter(label: str, field: str, **extra: Any) -> django_filters.CharFilter:
     """An ASCII key column: other text cannot be compared with it."""
-    return _exact(label, field, validators=[RegexValidator(r"\A[!-~]*\Z", "A key has ASCII characters only.")])
+    ascii_only = RegexValidator(r"\A[!-~]*\Z", "A key has ASCII characters only.")
+    return exact_filter(label, field, validators=[ascii_only], **extra)
 
 
-def _exact(label: str, field: str, **extra: Any) -> django_filters.CharFilter:
+def exact_filter(label: str, field: str, **extra: Any) -> django_filters.CharFilter:
     widget = forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"})
     return django_filters.CharFilter(label=label, field_name=field, lookup_expr="exact", widget=widget, **extra)
+
+
+class MomentField(forms.CharField):
+    """A time, or how long ago: `2h`, `7d`, `2026-01-31T10:00Z` (without a zone: UTC). Its value is an aware datetime, or None."""
+
+    def __init__(self, **options: Any) -> None:
+        attributes = {"autocomplete": "off", "spellcheck": "false", "placeholder": "2h, 7d or a time"}
+        super().__init__(**{"max_length": 40, "widget": forms.TextInput(attrs={**attributes, "title": FORMS}), **options})
+
+    def clean(self, value: Any) -> Any:
+        text = super().clean(value)
+        try:
+            return moment(text) if text else None
+        except (ValueError, OverflowError) as wrong:
+            raise forms.ValidationError(f"{wrong}.") from None
+
+
+class MomentFilter(django_filters.Filter):
+    """A filter whose value is a time (`MomentField`)."""
+
+    field_class = MomentField
 
 
 class ListFilter(django_filters.FilterSet):
@@ -68,7 +93,7 @@ class ListFilter(django_filters.FilterSet):
 class ReceiptFilter(ListFilter):
     windowed = frozenset({"pack"})
     state = django_filters.ChoiceFilter(choices=[(s.value, s.value) for s in ReceiptState], empty_label="any")
-    delivery = _exact("Delivery id", "idempotency_key")
+    delivery = exact_filter("Delivery id", "idempotency_key")
     pack = django_filters.ChoiceFilter(label="Pack", choices=pack_choices, method="by_pack", empty_label="any")
 
     class Meta:
@@ -82,9 +107,9 @@ class ReceiptFilter(ListFilter):
 
 class EventFilter(ListFilter):
     windowed = frozenset({"kind", "route"})
-    source = _exact("Source id", "source_id")
-    delivery = _exact("Delivery id", "delivery_id")
-    kind = _exact("Event kind", "event_kind")
+    source = exact_filter("Source id", "source_id")
+    delivery = exact_filter("Delivery id", "delivery_id")
+    kind = exact_filter("Event kind", "event_kind")
     route = django_filters.ChoiceFilter(
         label="Route", choices=lambda: [(UNROUTED, "(unrouted)"), *route_choices()], method="by_event_route", empty_label="any"
     )
@@ -102,8 +127,8 @@ class GenerationFilter(ListFilter):
     state = django_filters.ChoiceFilter(
         label="State", choices=[(s.value, s.value) for s in State], method="by_state", empty_label="any"
     )
-    source = _exact("Source lane", "source_lane")
-    work = _key("Work id", "work_id")
+    source = exact_filter("Source lane", "source_lane")
+    work = key_filter("Work id", "work_id")
     route = django_filters.ChoiceFilter(label="Route", choices=route_choices, method="by_route", empty_label="any")
 
     class Meta:
@@ -119,32 +144,10 @@ class GenerationFilter(ListFilter):
         return Order("terminal_at") if state and State(state) not in NONTERMINAL else NEWEST_FIRST
 
 
-class DeadLetterFilter(ListFilter):
-    """Over dead work items only: newest death first (ix_work_terminal)."""
-
-    windowed = frozenset({"route", "fingerprint", "show"})
-    route = django_filters.ChoiceFilter(label="Route", choices=route_choices, method="by_route", empty_label="any")
-    source = _exact("Source lane", "source_lane")
-    fingerprint = _key("Error fingerprint", "error_fingerprint")
-    show = django_filters.ChoiceFilter(
-        label="Show", choices=[("open", "not discarded"), ("discarded", "discarded")], method="by_discard", empty_label="all"
-    )
-
-    class Meta:
-        model = WorkItem
-        fields: list[str] = []
-
-    def by_discard(self, rows: QuerySet[Any], _name: str, value: str) -> QuerySet[Any]:
-        return rows.filter(discarded_at__isnull=value == "open")
-
-    def order(self) -> Order:
-        return Order("terminal_at")
-
-
 class RecordFilter(ListFilter):
     windowed = frozenset({"kind"})
-    source = _exact("Source id", "source_id")
-    kind = _exact("Event kind", "event_kind")
+    source = exact_filter("Source id", "source_id")
+    kind = exact_filter("Event kind", "event_kind")
 
     class Meta:
         model = Record

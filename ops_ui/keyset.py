@@ -6,7 +6,7 @@ however the table grows meanwhile. A filter that no index serves reads a bounded
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, Self
 
@@ -15,6 +15,8 @@ from django.db.models import Q, QuerySet
 PAGE_SIZE: Final = 50
 WINDOW: Final = 50_000
 """Ids that one page of an unindexed filter reads at most: a clustered range, some ten milliseconds."""
+SEARCHED: Final = 10_000
+"""Rows in an index's order that one page of an unindexed filter looks at, at most: each costs a look-up of its row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +62,19 @@ class Cursor:
 class Page:
     """Rows of one page and the cursors of its neighbours (None = there is none).
 
-    `searched_to` is the id at which a windowed search stopped before it found a full page; `next` continues from there.
+    `searched_to` is the id, `searched_at` the time, at which a search stopped before it found a full page; `next` continues from there.
     """
 
     rows: list[Any]
     previous: Cursor | None = None
     next: Cursor | None = None
     searched_to: int | None = None
+    searched_at: datetime | None = None
 
 
 def page(rows: QuerySet[Any], order: Order, cursor: Cursor | None, size: int = PAGE_SIZE) -> Page:
     """The page of `rows` at `cursor`: one statement of at most `size` + 1 rows."""
-    if cursor is not None and (cursor.value is None) != (order.column == "id"):
-        cursor = None  # of another order: somebody changed the filter in the URL
+    cursor = _of_order(cursor, order)
     backwards = cursor is not None and cursor.side == "before"
     descending = order.descending != backwards
     found = list(_beyond(rows, order, cursor, descending).order_by(*_columns(order, descending))[: size + 1])
@@ -106,6 +108,44 @@ def windowed(rows: QuerySet[Any], cursor: Cursor | None, size: int = PAGE_SIZE, 
     if floor >= oldest:
         return Page(found, next=Cursor("after", floor + 1), searched_to=floor + 1)
     return Page(found)
+
+
+def edge_of(among: QuerySet[Any], order: Order, cursor: Cursor | None, window: int = SEARCHED) -> Cursor | None:
+    """Where a search behind (or before) `cursor` stops: the last of the next `window` rows of `among`, which an index gives in this
+    order. None: it comes to the end. One statement, of the index alone.
+    """
+    cursor = _of_order(cursor, order)
+    backwards = cursor is not None and cursor.side == "before"
+    descending = order.descending != backwards
+    places = _beyond(among, order, cursor, descending).order_by(*_columns(order, descending)).values_list(order.column, "id")
+    looked_at = list(places[: window + 1])
+    if len(looked_at) <= window:
+        return None
+    value, row_id = looked_at[window - 1]
+    return Cursor("before" if backwards else "after", row_id, None if order.column == "id" else value)
+
+
+def searched(rows: QuerySet[Any], order: Order, cursor: Cursor | None, edge: Cursor | None, size: int = PAGE_SIZE) -> Page:
+    """The page of a filter that no index serves, in an index's order and both ways, looking no further than `edge` (`edge_of`)."""
+    if edge is None:
+        return page(rows, order, cursor, size)
+    found = page(within(rows, order, edge), order, cursor, size)
+    if edge.side == "before":
+        return found if found.previous else replace(found, previous=edge)
+    return found if found.next else replace(found, next=edge, searched_at=edge.value)
+
+
+def within(rows: QuerySet[Any], order: Order, edge: Cursor | None) -> QuerySet[Any]:
+    """The rows up to `edge`, the row there included."""
+    if edge is None:
+        return rows
+    back = order.descending == (edge.side == "before")  # from the edge towards where the search began
+    return _beyond(rows, order, replace(edge, id=edge.id + 1 if back else edge.id - 1), back)
+
+
+def _of_order(cursor: Cursor | None, order: Order) -> Cursor | None:
+    """None for one of another order: somebody changed the filter in the URL."""
+    return None if cursor is not None and (cursor.value is None) != (order.column == "id") else cursor
 
 
 def _edge(everything: QuerySet[Any], order: str) -> int | None:

@@ -1,4 +1,4 @@
-"""Tables of the console and of the watch: failed logins, alerts, what is told of them, and failed signatures."""
+"""Tables of the console and of the watch: failed logins, alerts, what is told of them, failed signatures, and previews."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from django.db import connection, models
 
+from ops_ui.preview_models import Preview, PreviewPart  # noqa: F401 - Django finds them through this module
 from projection.statements import catalogue
 
 _SQL: Final = Path(__file__).parent / "sql"

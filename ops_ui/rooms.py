@@ -27,6 +27,7 @@ EVENTS: Final = Room("events", "Events", "projection.view_event", "Flow")
 GENERATIONS: Final = Room("generations", "Generations", "projection.view_workitem", "Flow")
 LANES: Final = Room("lanes", "Lanes", "projection.view_workitem", "Flow")
 DEAD_LETTERS: Final = Room("dead_letters", "Dead letters", "projection.view_workitem", "Flow")
+JOBS: Final = Room("replays", "Replays", "projection.view_job", "Flow")
 RECORDS: Final = Room("records", "Records", "connectors.view_record", "Flow")
 PACKS: Final = Room("packs", "Packs", "connectors.view_pack", "Set-up")
 ROUTES: Final = Room("routes", "Routes", "connectors.view_route", "Set-up")
@@ -43,6 +44,7 @@ ROOMS: Final = (
     GENERATIONS,
     LANES,
     DEAD_LETTERS,
+    JOBS,
     RECORDS,
     PACKS,
     ROUTES,

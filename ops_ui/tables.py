@@ -157,12 +157,13 @@ class DeadLetterTable(ConsoleTable):
     def __init__(self, rows: list[Any], *, names: Mapping[int, str], replays: Mapping[str, Any], choosable: bool) -> None:
         super().__init__(rows, names=names)
         self.replays = replays
+        self.choosable = choosable
         if not choosable:
             self.columns.hide("chosen")
 
     def render_chosen(self, record: Any) -> SafeString:
         return format_html(
-            '<input type="checkbox" name="work" value="{}" form="replay" aria-label="Choose {}">', record.work_id, record.work_id
+            '<input type="checkbox" name="work" value="{}" form="choose" aria-label="Choose {}">', record.work_id, record.work_id
         )
 
     def render_work_id(self, value: str) -> SafeString:

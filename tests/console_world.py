@@ -10,9 +10,13 @@ from django.contrib.auth.models import Group, User
 from django.test import Client
 
 from connectors import models
+from connectors.work_filters import WorkFilter
+from ops_ui import bulk_previews
 from projection import activation, flows
 from projection.clock import now
 from projection.facts import RouteFacts
+from projection.job_models import Job, JobItem
+from projection.job_rows import JobKind
 from projection.models import LaneHold, Worker, WorkItem
 from projection.states import State
 from tests import factories, rows
@@ -35,6 +39,8 @@ class World:
     lane: str
     record: int
     route: int
+    job: int = 0
+    preview: int = 0
 
     @property
     def paths(self) -> dict[str, str]:
@@ -55,6 +61,9 @@ class World:
             "lane": f"/admin/lanes/{self.lane}/",
             "dead-letters": "/admin/dead-letters/",
             "dead-letter": f"/admin/dead-letters/{self.dead}/",
+            "preview": f"/admin/dead-letters/previews/{self.preview}/",
+            "replays": "/admin/replays/",
+            "job": f"/admin/replays/{self.job}/",
             "records": "/admin/records/",
             "record": f"/admin/records/{self.record}/",
             "packs": "/admin/packs/",
@@ -72,6 +81,7 @@ LISTS = (
     "generations",
     "lanes",
     "dead-letters",
+    "replays",
     "records",
     "packs",
     "routes",
@@ -114,7 +124,32 @@ def build(text: str = "contact.changed", *, masks: tuple[str, ...] = ()) -> Worl
         lane=str(pending.lane_key),
         record=record.id,
         route=facts.id,
+        job=job(dead, text).id,
+        preview=bulk_previews.make(JobKind.REPLAY, WorkFilter(error=text), actor=text[:100]).id,
     )
+
+
+def job(dead: WorkItem, text: str, **columns: object) -> Job:
+    """A paused replay job: one item that was refused, one that was replayed by what is not kept, one that waits."""
+    moment = now()
+    values = {"kind": "replay", "state": "paused", "rate": 200, "total": 3, "done": 1, "refused": 1}
+    filter = json.dumps({"error": text, "source": text})
+    made = Job.objects.create(
+        **{**values, "filter": filter, "reason": text, "actor": text[:100], "created_date": moment, "fixed_at": moment, **columns}
+    )
+    for place, (state, reason, replay) in enumerate((("refused", text, None), ("done", None, "csp:" + "e" * 64), ("waiting", None, None))):
+        JobItem.objects.create(
+            job_id=made.id,
+            place=place,
+            work_item_id=dead.id + place,
+            work_id=dead.work_id if place == 0 else f"csp:{place:064}",
+            namespace=dead.namespace,
+            state=state,
+            code="active_generation" if reason else "",
+            reason=reason,
+            replay_work_id=replay,
+        )
+    return made
 
 
 def _receipt(pack: models.Pack, payload: str, text: str) -> models.Receipt:

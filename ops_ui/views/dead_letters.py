@@ -1,4 +1,4 @@
-"""Dead letters: work that failed for good, why, and what was done about it since."""
+"""Dead letters: work that failed for good, when and why, and what was done about it since."""
 
 from __future__ import annotations
 
@@ -7,39 +7,49 @@ from typing import Final
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
 
-from ops_ui import labels, rooms
-from ops_ui.filters import DeadLetterFilter
-from ops_ui.pages import Listing, Urls, page, show, show_list
+from ops_ui import dead_reads, heat, keyset, labels, rooms
+from ops_ui.dead_filter import DeadLetterFilter
+from ops_ui.pages import Urls, page, show
 from ops_ui.tables import DeadLetterTable
 from ops_ui.views import generations
+from projection import clock
 from projection.models import WorkItem
 from projection.states import State
 
 
 @page(rooms.DEAD_LETTERS)
 def listing(request: HttpRequest) -> HttpResponseBase:
+    """The list of a filter; its first page with the heat table of the filter's route and pack. Some twelve queries."""
+    filters = DeadLetterFilter(request.GET, queryset=WorkItem.objects.none())
+    cursor = keyset.Cursor.parse(request.GET.get("at", ""))
+    found = dead_reads.find(filters, cursor)
     may_replay = request.user.has_perm("projection.replay_workitem")
-    return show_list(
-        request,
-        Listing(
-            title="Dead letters",
-            rows=WorkItem.objects.filter(state=State.DEAD).defer("discard_reason"),
-            filters=DeadLetterFilter,
-            table=lambda found: _table(found, may_replay),
-            empty="Nothing has died. Work comes here when its attempts are used up, or when its flow says that it can never succeed.",
-            template="console/dead_letters.html",
-        ),
-        {"may_replay": may_replay},
-    )
+    may_discard = request.user.has_perm("projection.discard_workitem")
+    context = {
+        "filter": filters,
+        "is_filtered": bool(filters.given()),
+        "found": found.page,
+        "open": found.open,
+        "table": _table(found.page.rows, choosable=may_replay or may_discard),
+        "at_start": cursor is None,
+        "may_replay": may_replay,
+        "may_discard": may_discard,
+        "by": heat.DAYS if request.GET.get("by") == heat.DAYS else heat.HOURS,
+    }
+    if cursor is None:
+        given = filters.given()
+        route, pack = str(given.get("route", "")), str(given.get("pack", ""))
+        context["heat"], context["heat_is_cut"] = dead_reads.deaths(str(context["by"]), clock.now(), route=route, pack=pack)
+    return show(request, "console/dead_letters.html", "Dead letters", **context)
 
 
-def _table(found: list[WorkItem], may_replay: bool) -> DeadLetterTable:
+def _table(found: list[WorkItem], *, choosable: bool) -> DeadLetterTable:
     replays = WorkItem.objects.only("id", "state", "replay_of_work_id").filter(replay_of_work_id__in=[row.work_id for row in found])
     return DeadLetterTable(
         found,
         names=labels.routes(row.route_id for row in found),
         replays={replay.replay_of_work_id: replay for replay in replays if replay.replay_of_work_id},
-        choosable=may_replay,
+        choosable=choosable,
     )
 
 

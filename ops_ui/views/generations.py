@@ -13,6 +13,7 @@ from ops_ui import charts, labels, range_reads, rooms
 from ops_ui.filters import GenerationFilter
 from ops_ui.pages import Listing, Urls, page, show, show_list
 from ops_ui.tables import WorkTable
+from ops_ui.views.work_actions import offers
 from projection.facts import flow_name
 from projection.models import Event, WorkFailure, WorkItem
 from projection.states import NONTERMINAL, State
@@ -57,7 +58,7 @@ def facts(request: HttpRequest, item: WorkItem) -> dict[str, Any]:
         "successor": range_reads.after(item) if projected and item.replay_of_work_id is None else None,
         "replays": replays(item),
         "failures": list(WorkFailure.objects.filter(work_item_id=item.id).order_by("-attempt", "-id")[:FAILURES_SHOWN]),
-        "may_replay": item.state == State.DEAD and request.user.has_perm("projection.replay_workitem"),
+        "offers": offers(request.user, item),
     }
 
 

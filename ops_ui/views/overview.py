@@ -12,12 +12,12 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.vary import vary_on_headers
 
-from ops_ui import counts, flow_reads, rooms, spool_status
+from ops_ui import counts, dead_reads, flow_reads, rooms, spool_status
 from ops_ui.counts import CONSOLE_CAP, Count, Waiting
 from ops_ui.pages import page, show
 from projection import clock
 from projection.activation import is_activated
-from projection.models import LaneHold, WorkItem
+from projection.models import LaneHold
 from projection.states import ReceiptState, State
 
 DEAD_READ: Final = 500
@@ -106,19 +106,19 @@ def _cards(now: datetime, receipts: dict[str, Count], work: dict[str, Count], wa
         "receipts not yet events",
         waiting["route"].age(now),
     )
-    dead = counts.undiscarded_dead(CONSOLE_CAP)
+    dead = dead_reads.open_dead()
     return [
         to_route,
         of_work("Pending", State.PENDING, "settling or due"),
         of_work("Blocked", State.BLOCKED, "behind earlier work"),
         of_work("Processing", State.PROCESSING, "leased by a worker"),
         of_work("Retry", State.RETRY, "waiting after a failure", "warn" if work[State.RETRY] else ""),
-        Card("Dead letters", dead, reverse("admin:dead_letters"), "failed for good", None, "bad" if dead else ""),
+        Card("Dead letters", dead, reverse("admin:dead_letters"), "not replayed or discarded", None, "bad" if dead else ""),
     ]
 
 
 def _dead_groups() -> list[DeadGroup]:
-    rows = WorkItem.objects.filter(state=State.DEAD, discarded_at=None).order_by("-terminal_at", "-id")
+    rows = dead_reads.newest_open()
     groups: dict[str, list[Any]] = {}
     for row in rows.values("error_fingerprint", "last_error", "terminal_at")[:DEAD_READ]:
         groups.setdefault(row["error_fingerprint"] or "", []).append(row)

@@ -15,6 +15,7 @@ from projection.facts import RouteFacts
 from projection.models import Event, LaneHold, WorkFailure, WorkItem
 from projection.states import State
 from tests import console_world, factories, rows
+from tests.browser import showcase_jobs
 from tests.console_world import World
 
 ERRORS = (
@@ -163,8 +164,18 @@ def show_case() -> World:
     ):
         models.AuditEntry.objects.create(at=hour.at(ago), actor=actor, action=action, target=target, reason=reason)
     event = Event.objects.get(id=dead.event_id)
+    job, preview = showcase_jobs.show_jobs(hour)
     return World(
-        event.receipt_id, unverified.id, event.id, waiting.work_id, dead.work_id, str(waiting.lane_key), record.id, hour.contacts.id
+        event.receipt_id,
+        unverified.id,
+        event.id,
+        waiting.work_id,
+        dead.work_id,
+        str(waiting.lane_key),
+        record.id,
+        hour.contacts.id,
+        job,
+        preview,
     )
 
 

@@ -147,8 +147,8 @@ def test_a_get_changes_nothing() -> None:
 def test_the_button_is_there_for_those_who_may(group: str) -> None:
     dead = dead_letter()
     client = console_world.client(group)
-    for path in ("/admin/dead-letters/", f"/admin/dead-letters/{dead.work_id}/"):
-        assert (REPLAY.encode() in client.get(path).content) is (group == "operator"), path
+    for path, target in (("/admin/dead-letters/", "replay-preview/"), (f"/admin/dead-letters/{dead.work_id}/", "replay/")):
+        assert (f"/admin/dead-letters/{target}".encode() in client.get(path).content) is (group == "operator"), path
 
 
 @pytest.mark.parametrize("target", ["https://evil.example/admin/", "//evil.example/admin/", "/ingress/x", "javascript:alert(1)"])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from connectors import bulk_jobs, bulk_preview
+from connectors import bulk_preview
 from connectors.bulk_jobs import DeadLetters
 from projection import clock, jobs
 from projection.job_models import Job, JobItem

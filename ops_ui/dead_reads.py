@@ -1,0 +1,95 @@
+"""Reads of dead letters for the console: when which error killed work, a page of a filter, and how many are open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from django.db.models import Count as CountOf
+from django.db.models import QuerySet
+
+from connectors.models import Pack, Route
+from connectors.work_filters import WorkFilter
+from ops_ui import heat, keyset
+from ops_ui.counts import Count
+from ops_ui.dead_filter import Chosen, DeadLetterFilter, select
+from ops_ui.keyset import Cursor, Order, Page
+from projection.clock import to_db
+from projection.models import WorkItem
+from projection.sending import Sender
+
+_sql: Final = Sender(Path(__file__).parent / "sql")
+BY_DEATH: Final = Order("terminal_at")
+MOST_DEATHS: Final = 50_000
+"""Deaths that the heat table looks at: some 100 ms. With more of them in its period it says so."""
+MOST_CELLS: Final = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A page of dead letters. `open` counts the matching ones that a bulk would take, as far as one page searches; None: not asked."""
+
+    page: Page
+    open: Count | None
+
+
+def find(filters: DeadLetterFilter, cursor: Cursor | None) -> Found:
+    """The page at `cursor`; the count with the first page only. At most three statements beside those of the filter's names."""
+    chosen = filters.select()
+    edge = keyset.edge_of(chosen.among, BY_DEATH, cursor)
+    page = keyset.searched(chosen.rows, BY_DEATH, cursor, None if chosen.is_indexed else edge)
+    asked = cursor is None and filters.bulk_filter() is not None
+    return Found(page, open_within(chosen, edge) if asked else None)
+
+
+def open_within(chosen: Chosen, edge: Cursor | None) -> Count:
+    """Open dead letters of a filter, down to `edge`; one statement that looks at no more."""
+    rows = keyset.within(chosen.open_rows, BY_DEATH, edge).order_by()[: keyset.SEARCHED]
+    return Count(rows.aggregate(n=CountOf("id"))["n"], capped=edge is not None)
+
+
+def open_dead() -> Count:
+    """Dead letters that are neither replayed nor discarded, among the newest 10,000 dead items. Two statements."""
+    chosen = select(WorkFilter())
+    return open_within(chosen, keyset.edge_of(chosen.among, BY_DEATH, None))
+
+
+def newest_open() -> QuerySet[WorkItem]:
+    """Open dead letters among the newest 10,000 dead items, newest first. One statement at once, one when they are read."""
+    chosen = select(WorkFilter())
+    rows = keyset.within(chosen.open_rows, BY_DEATH, keyset.edge_of(chosen.among, BY_DEATH, None))
+    return rows.order_by("-terminal_at", "-id")
+
+
+def deaths(name: str, now: datetime, *, route: str = "", pack: str = "") -> tuple[heat.Heat | None, bool]:
+    """The heat table of a period (`hours` or `days`) and whether it had to leave out older deaths. Two to four statements."""
+    within = heat.period(name, now)
+    routes = tuple(Route.objects.filter(route_key=route).values_list("id", flat=True)) if route else ()
+    packs = tuple(Pack.objects.filter(name=pack).values_list("id", flat=True)) if pack else ()
+    rows = _sql.fetch(
+        "read_deaths_by_error",
+        since=to_db(within.since),
+        width=int(within.width.total_seconds()),
+        most=MOST_DEATHS,
+        cells=MOST_CELLS,
+        all_routes=not route,
+        routes=routes or (0,),
+        all_packs=not pack,
+        packs=packs or (0,),
+    )
+    found = heat.parsed(rows, within)
+    kept = {name: value for name, value in (("route", route), ("pack", pack)) if value}
+    return heat.heat(within, found, _errors(heat.top(found)), kept), sum(one.count for one in found) >= MOST_DEATHS
+
+
+def _errors(newest: Mapping[str, int]) -> dict[str, str]:
+    """Fingerprint → the first line of its newest error, in the given order. One query."""
+    texts: dict[int, str | None] = dict(WorkItem.objects.filter(id__in=newest.values()).values_list("id", "last_error"))
+    return {fingerprint: _line(texts.get(row_id)) for fingerprint, row_id in newest.items()}
+
+
+def _line(text: str | None) -> str:
+    return (text or "").strip().partition("\n")[0] or "no error recorded"
