@@ -57,7 +57,7 @@ class WorkFilter:
 def work_items(chosen: WorkFilter) -> QuerySet[WorkItem]:
     """The work items that the filter selects, in no order. Raises UnknownName. At most three queries to resolve names."""
     rows = _without_source(chosen)
-    return rows.filter(id__in=_ids_of_source(chosen)) if chosen.source else rows
+    return rows.filter(id__in=ids_of_source(chosen)) if chosen.source else rows
 
 
 def dead_items(chosen: WorkFilter, *, unreplayed: bool) -> QuerySet[WorkItem]:
@@ -177,7 +177,7 @@ def _events_of_source(text: str) -> QuerySet[Event]:
     return events.filter(names, id=OuterRef("event_id"))
 
 
-def _ids_of_source(chosen: WorkFilter) -> set[int]:
+def ids_of_source(chosen: WorkFilter) -> set[int]:
     """Newest items whose lane or selected event is of the source; compared exactly, whatever the collation."""
     text = chosen.source
     lanes = WorkItem.objects.filter(source_lane=text, state__in=chosen.states).order_by("-id")
