@@ -7,6 +7,7 @@ A slot is a named lock of the database server, held by the loop's own connection
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import socket
 from collections.abc import Iterator
@@ -49,9 +50,9 @@ class Slot:
             return True
 
     def leave(self) -> None:
-        """Free the slot, if this connection holds it."""
+        """Free the slot, if this connection holds it. One that was lost has freed it already."""
         if self._session is not None and connection.connection is self._session:
-            with connection.cursor() as cursor:
+            with contextlib.suppress(DatabaseError, InterfaceError), connection.cursor() as cursor:
                 cursor.execute("SELECT RELEASE_LOCK(%s)", [self._name])
         self._session = None
 

@@ -35,10 +35,13 @@ def resident_task(kind: str, number: int, loop: Callable[..., int], path: str) -
 
 
 def ensure_schedules(plan: dict[str, tuple[str, int]]) -> None:
-    """One schedule row for each resident loop, made once: name → (task path, slot). They restart a loop that ended badly."""
+    """One schedule row for each resident loop, made once: name → (task path, slot). They restart a loop that ended badly.
+
+    By one cluster of the installation at a time, whatever its host: django-q2 lets two rows have one name, and each would run.
+    """
     from django_q.models import Schedule
 
-    with slot("schedules", 0) as held:
+    with slot("schedules", 0, everywhere=True) as held:
         for name, (path, number) in plan.items() if held else ():
             wanted: dict[str, Any] = {
                 "func": path,
@@ -47,6 +50,9 @@ def ensure_schedules(plan: dict[str, tuple[str, int]]) -> None:
                 "minutes": 1,
                 "repeats": -1,
             }
-            rows = Schedule.objects.filter(name=name)
-            if not rows.update(**wanted):
+            ids = list(Schedule.objects.filter(name=name).order_by("id").values_list("id", flat=True))
+            if not ids:
                 Schedule.objects.create(name=name, **wanted)
+                continue
+            Schedule.objects.filter(id__in=ids[1:]).delete()
+            Schedule.objects.filter(id=ids[0]).update(**wanted)

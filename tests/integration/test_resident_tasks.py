@@ -34,12 +34,12 @@ def queued() -> list[tuple[str, tuple[int, ...], str]]:
 
 
 @contextmanager
-def taken(kind: str, number: int) -> Iterator[None]:
-    """Another process of this host has the slot."""
+def taken(kind: str, number: int, *, everywhere: bool = False) -> Iterator[None]:
+    """Another process of this host (`everywhere`: of any host) has the slot."""
     other = connection.copy()
     try:
         with other.cursor() as cursor:
-            cursor.execute("SELECT GET_LOCK(%s, 0)", [Slot(kind, number)._name])
+            cursor.execute("SELECT GET_LOCK(%s, 0)", [Slot(kind, number, everywhere=everywhere)._name])
             assert cursor.fetchone() == (1,)
         yield
     finally:
@@ -124,6 +124,6 @@ def test_a_schedule_of_an_older_version_is_brought_up_to_date() -> None:
 
 
 def test_two_clusters_that_start_together_do_not_make_them_twice() -> None:
-    with taken("schedules", 0):
+    with taken("schedules", 0, everywhere=True):
         tasks.ensure_schedules(SCHEDULES)
     assert schedules() == {}, "the other one is making them"

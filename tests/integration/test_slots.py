@@ -73,6 +73,15 @@ def test_a_slot_survives_a_lost_connection(other: Any) -> None:
     assert holder(other, held) is None
 
 
+def test_a_connection_that_is_lost_while_nobody_looks_has_freed_the_slot(other: Any) -> None:
+    with slot("route", 1) as held:
+        assert held is not None
+        other.execute(f"KILL {own_id()}")
+    connection.close()
+    other.execute("SELECT GET_LOCK(%s, 10)", [held._name])
+    assert other.fetchone() == (1,)
+
+
 def test_a_slot_that_another_loop_took_meanwhile_is_given_up(other: Any) -> None:
     with slot("route", 1) as held:
         assert held is not None
