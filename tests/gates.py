@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -60,22 +60,6 @@ def at_each_statement(meet: Callable[[str], object], *, after: bool = False) -> 
             yield
     finally:
         del own.commit
-
-
-class Dead(BaseException):
-    """The process is gone."""
-
-
-def dying_at_commit(number: int) -> AbstractContextManager[None]:
-    """Die instead of the n-th commit from now."""
-    left = [number]
-
-    def meet(sql: str) -> None:
-        left[0] -= sql == COMMIT
-        if left[0] == 0:
-            raise Dead
-
-    return at_each_statement(meet)
 
 
 class Gate:

@@ -75,13 +75,17 @@ def _reply(peer: socket.socket) -> Reply:
     return Reply(status, headers, body)
 
 
+def suite_database_url() -> str:
+    """HEADRACE_DATABASE_URL of the database that the tests of this process use."""
+    base, mark, query = os.environ["HEADRACE_DATABASE_URL"].partition("?")
+    return f"{base.rpartition('/')[0]}/{connection.settings_dict['NAME']}{mark}{query}"
+
+
 @contextmanager
-def serving(folder: Path, **settings: str) -> Iterator[Web]:
+def serving(folder: Path, application: str = "ops_ui.wsgi", **settings: str) -> Iterator[Web]:
     """gunicorn under the project's configuration; the socket is ours, so a request waits until a worker is there."""
-    base, _, query = os.environ["HEADRACE_DATABASE_URL"].partition("?")
-    url = f"{base.rpartition('/')[0]}/{connection.settings_dict['NAME']}" + (f"?{query}" if query else "")
     environment = os.environ | {
-        "HEADRACE_DATABASE_URL": url,
+        "HEADRACE_DATABASE_URL": suite_database_url(),
         "HEADRACE_STATE_DIR": str(folder),
         "DJANGO_SETTINGS_MODULE": "ops_ui.settings",
         **settings,
@@ -96,7 +100,7 @@ def serving(folder: Path, **settings: str) -> Iterator[Web]:
             "python:ops_ui.gunicorn_conf",
             "--bind",
             f"fd://{fd}",
-            "ops_ui.wsgi",
+            application,
         ]
         process = subprocess.Popen(command, cwd=CHECKOUT, env=environment, pass_fds=(fd,), stdout=log, stderr=log)
         try:

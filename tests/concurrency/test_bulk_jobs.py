@@ -1,93 +1,31 @@
-"""Bulk jobs beside themselves: any number of runners, and a kill at any moment, leave one result for each item."""
+"""Bulk jobs beside themselves: any number of runners leave one result for each item."""
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
 
 import pytest
-from django.db import OperationalError, connection, connections, transaction
+from django.db import OperationalError, connection, transaction
 
 from connectors import bulk_jobs
 from connectors.bulk_jobs import DeadLetters
-from connectors.models import AuditEntry
-from connectors.work_filters import WorkFilter
-from projection import clock, jobs
+from projection import jobs
 from projection.admit import lock_admission
 from projection.job_rows import JobKind, JobRow, JobState
 from projection.job_steps import run_step
-from projection.models import WorkItem
 from projection.refusals import Refused
 from projection.worker import drain_claims
 from tests.flows_of_tests import recording
 from tests.gates import COMMIT, Gate, at_each_statement, stopped_at
-from tests.jobs_by_hand import EVERYTHING, assert_exact, codes, dead_letters, fixed, now, run, run_with_workers, start, step
+from tests.jobs_by_hand import EVERYTHING, assert_exact, codes, dead_letters, fixed, now, run, start, step
 from tests.rivals import Rival
 
 pytestmark = pytest.mark.usefixtures("sound_database")
 
 RUNNERS = 4
-
-
-class Killed(BaseException):
-    """The process is gone: nothing that catches errors sees this one."""
-
-
-@contextmanager
-def killed_at(number: int, *, acknowledged: bool) -> Iterator[Callable[[], bool]]:
-    """The process dies at its `number`-th COMMIT: before it, or behind it, before it knows. Yields whether it did."""
-    seen = 0
-    own = connections["default"]
-    commit = own.commit
-
-    def die() -> None:
-        nonlocal seen
-        seen += 1
-        if seen == number and not acknowledged:
-            raise Killed
-        commit()
-        if seen == number:
-            raise Killed
-
-    own.commit = die  # type: ignore[method-assign] # the test's own end of the process
-    try:
-        with suppress(Killed):  # the process ends here; what is asserted is what it leaves behind
-            yield lambda: seen >= number
-    finally:
-        del own.commit
-        connection.close()  # the server rolls back what was not committed
-
-
-@pytest.mark.parametrize("acknowledged", [False, True], ids=["before", "behind"])
-@pytest.mark.parametrize("kind", list(JobKind))
-def test_a_kill_at_any_commit_loses_and_repeats_nothing(monkeypatch: pytest.MonkeyPatch, kind: JobKind, acknowledged: bool) -> None:
-    monkeypatch.setattr("projection.job_steps.ITEMS_A_STEP", 2)
-    monkeypatch.setattr("projection.job_steps.PAGE", 3)
-    with recording() as seen:
-        since = clock.now()
-        ingress = dead_letters(seen, 1, 2, 3, 1, 4)
-        for number in range(1, 20):
-            job = start(kind, WorkFilter(since=since))
-            with killed_at(number, acknowledged=acknowledged) as died:
-                run(job)
-            assert run_with_workers(job).state is JobState.FINISHED
-            assert (now(job).total, codes(job)) == (5, {"done": 5})
-            assert_exact(job)
-            entries = AuditEntry.objects.filter(target=f"job {job.id}", action=f"work.{kind}")
-            assert sum(entry.count for entry in entries) == 5
-            drain_claims()
-            if not died():
-                break
-            WorkItem.objects.filter(discarded_at__isnull=False).update(discarded_at=None, discarded_by=None, discard_reason=None)
-            if kind is JobKind.REPLAY:
-                since = clock.now()
-                dead_letters(seen, 1, 2, 3, 1, 4, ingress=ingress)
-        else:
-            raise AssertionError("a job has fewer steps than that")
-    assert number > 4, "it was killed while members were found, while items were acted on, and at its end"
 
 
 @pytest.mark.parametrize("kind", list(JobKind))

@@ -29,7 +29,6 @@ from projection.worker import drain_claims
 from tests import commands, console_world
 from tests.deliveries import Ingress, change, open_ingress
 from tests.flows_of_tests import recording
-from tests.gates import Dead, dying_at_commit
 
 pytestmark = pytest.mark.usefixtures("sound_database")
 
@@ -433,21 +432,3 @@ def test_trace_and_console_say_that_it_was_erased(ingress: Ingress) -> None:
         assert "she asked" in text, path
     for path in (f"/admin/events/{event.id}/payload", f"/admin/receipts/{event.receipt_id}/body"):
         assert client.get(path, follow=True).status_code == 404
-
-
-def test_a_run_that_dies_at_any_commit_is_gone_on_with(ingress: Ingress, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("connectors.erased_sources.EVENTS_A_UNIT", 1)
-    ingress.admit(*(hers() for _ in range(3)))
-    run()
-    deaths = 0
-    while True:
-        try:
-            with dying_at_commit(deaths + 2):
-                erased()
-            break
-        except Dead:
-            deaths += 1
-            connection.close()
-            assert audit_everything().ok
-    assert deaths > 3
-    assert tables_that_say(SECRET) == []

@@ -155,44 +155,6 @@ def test_an_insert_whose_answer_was_lost_is_not_repeated_by_the_spool(github: In
     assert Receipt.objects.count() == 1
 
 
-class Killed(BaseException):
-    """Stands for SIGKILL: nothing catches it."""
-
-
-@pytest.mark.parametrize("point", ["after the second insert", "before the commit", "after the commit", "before the removal"])
-def test_a_kill_at_any_point_of_the_drain_repeats_and_loses_nothing(
-    github: Ingress, monkeypatch: pytest.MonkeyPatch, point: str
-) -> None:
-    spooled(github, *[(f"d-{number}" if number % 2 else None, b'{"n":%d}' % number) for number in range(6)])
-    monkeypatch.setattr(spool_drain, "BATCH", 4)
-    real = spool_drain.store_draft
-    inserted: list[Any] = []
-
-    def store(*arguments: Any) -> Any:
-        inserted.append(real(*arguments))
-        if len(inserted) == (2 if point == "after the second insert" else 4):
-            raise Killed
-        return inserted[-1]
-
-    def kill(*_: object) -> None:
-        raise Killed
-
-    where: dict[str, tuple[object, str, Callable[..., object]]] = {
-        "after the second insert": (spool_drain, "store_draft", store),
-        "before the commit": (spool_drain, "store_draft", store),
-        "after the commit": (spool_drain, "_tell", kill),
-        "before the removal": (spool_files.Journal, "remove_at", kill),
-    }
-    with monkeypatch.context() as broken:
-        broken.setattr(*where[point])
-        with pytest.raises(Killed):
-            Drain().run()
-    assert not spool_files.is_empty()
-    Drain().run()
-    assert bodies() == [b'{"n":%d}' % number for number in range(6)]
-    assert spool_files.is_empty()
-
-
 # ---- in order
 
 

@@ -1,4 +1,4 @@
-"""C59: a large history is pruned in bounded pieces, beside a running ingress, and a run that is killed is simply gone on with."""
+"""C59: a large history is pruned in bounded pieces, beside a running ingress."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from projection.clock import now
 from projection.models import Event, WorkFailure, WorkItem
 from projection.oldest_ends import EVENTS_A_UNIT, GENERATIONS_A_UNIT
 from projection.worker import drain_claims
-from tests.bulk_rows import copy_rows, hashed
+from tests.bulk_rows import copy_rows, hashed, make_old
 from tests.conftest import empty_tables
 from tests.deliveries import Ingress, change, changes, open_ingress
 from tests.flows_of_tests import recording
-from tests.gates import COMMIT, Dead, Gate, at_each_statement, dying_at_commit, stopped_at
+from tests.gates import COMMIT, Gate, at_each_statement, stopped_at
 from tests.rivals import Rival
 from tests.rows import PAGES, event_row, failure_row, work_row
 from tests.scale import size
@@ -179,45 +179,6 @@ def test_two_purges_at_once_share_the_work() -> None:
     assert retain() == Retained()
 
 
-@pytest.mark.usefixtures("sound_database")
-def test_a_run_that_dies_at_any_commit_is_gone_on_with(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("projection.prune.KEYS_A_UNIT", 2)
-    monkeypatch.setattr("projection.prune.ITEMS_A_UNIT", 2)
-    monkeypatch.setattr("projection.oldest_ends.GENERATIONS_A_UNIT", 2)
-    monkeypatch.setattr("connectors.receipt_prune.RECEIPTS_A_UNIT", 2)
-    ingress = open_ingress()
-    ingress.route()
-    ingress.route("single", mode="per_event")
-    for _ in range(5):
-        for contact in (1, 2, 3):
-            ingress.admit(*changes(contact, 2))
-        with recording():
-            drain_claims()
-    age()
-    total = retain(dry_run=True)
-    removed, deaths = Counter[str](), 0
-    while True:
-        before = retain(dry_run=True)
-        try:
-            with dying_at_commit(2):
-                last = retain()
-            break
-        except Dead:
-            deaths += 1
-            connection.close()
-            after = retain(dry_run=True)
-            removed.update({name: count - after.counts()[name] for name, count in before.counts().items()})
-    removed.update(last.counts())
-    assert deaths > 10
-    assert dict(removed) == total.counts()
-
-
-def age() -> None:
-    with connection.cursor() as cursor:
-        for table, column in ((TABLES[1], "TerminalAt"), (TABLES[3], "ReceivedAt"), (TABLES[0], "CreatedDate")):
-            cursor.execute(f"UPDATE `{table}` SET {column} = {column} - INTERVAL 120 DAY")
-
-
 def busy() -> Ingress:
     ingress = open_ingress()
     ingress.route()
@@ -225,7 +186,7 @@ def busy() -> Ingress:
         ingress.admit(*changes(7, 2))
         with recording():
             drain_claims()
-    age()
+    make_old()
     return ingress
 
 

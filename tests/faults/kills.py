@@ -1,0 +1,56 @@
+"""A process that meets its fault at every commit point of what it does, before and after, one process after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.faults.children import Child, Command, Nursery
+from tests.faults.orders import KILL, SIDES, At
+
+MOST_POINTS = 200
+BY_THE_CLOCK = frozenset({"managers.extend_leases"})
+"""Points of the heartbeat's thread, which a quick process meets or does not."""
+
+
+@dataclass
+class EveryPoint:
+    """Iterating yields each process after its fault, with the work prepared anew for each; the body lets the system go on and checks.
+
+    `commands()` prepares the work of one process and says what it runs. The commit points are those that the process itself meets: the
+    fault comes before its first one, before its second one and so on until a process comes to its end without, then likewise after each.
+    """
+
+    nursery: Nursery
+    commands: Callable[[], Sequence[Command]]
+    options: dict[str, Any] = field(default_factory=dict)
+    signal: int = KILL
+    count: int = 0
+    """Processes that met their fault."""
+    points: set[str] = field(default_factory=set)
+    """What became durable at the points where they did."""
+
+    def __iter__(self) -> Iterator[Child]:
+        for side in SIDES:
+            hit: set[str] = set()
+            for number in range(1, MOST_POINTS):
+                child = self.nursery.run(*self.commands(), at=At(number, side, self.signal), **self.options)
+                came_to_it = len(child.points) >= number
+                if came_to_it:
+                    self.count += 1
+                    hit.add(child.points[number - 1])
+                if self.signal == KILL or not came_to_it:
+                    assert child.was_killed == came_to_it, child.said
+                yield child
+                if not came_to_it:
+                    assert rooms(child.points) - BY_THE_CLOCK <= rooms(hit), f"never {side} {set(child.points) - hit}"
+                    break
+            else:
+                raise AssertionError("it has no end")
+            self.points |= hit
+
+
+def rooms(points: Iterable[str]) -> set[str]:
+    """Verbs of the units, or functions, that the commit points belong to."""
+    return {point.split(":")[0] for point in points}

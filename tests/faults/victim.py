@@ -1,0 +1,55 @@
+"""What a process does to itself when it comes to the point that its test has chosen."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+from tests.faults.orders import DROP, At
+from tests.faults.points import Place
+
+
+class CommitPoints:
+    """Counts the commit points of this process and writes each down before it is passed, so that a kill leaves the list behind."""
+
+    def __init__(self, path: Path, at: At | None) -> None:
+        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC)
+        self._at = at
+        self._lock = threading.Lock()
+        self._passed = 0
+        self._mine = threading.local()
+
+    def before(self, place: Place) -> None:
+        if place.durable is None:
+            return
+        with self._lock:
+            self._passed += 1
+            self._mine.number = self._passed
+            os.write(self._fd, f"{self._passed} {place.durable}\n".encode())
+            self._meet("before", place)
+
+    def after(self, place: Place) -> None:
+        if place.durable is not None:
+            self._meet("after", place)
+
+    def _meet(self, side: str, place: Place) -> None:
+        at = self._at
+        if at is None or (at.number, at.side) != (self._mine.number, side):
+            return
+        if at.signal == DROP:
+            drop(place)
+        else:
+            os.kill(os.getpid(), at.signal)
+
+
+def drop(place: Place) -> None:
+    """The server ends the connection of this place, told so by another connection."""
+    own = place.connection
+    number = own.connection.thread_id()
+    other = own.copy()
+    try:
+        with other.cursor() as cursor:
+            cursor.execute(f"KILL {number}")
+    finally:
+        other.close()
