@@ -43,17 +43,32 @@ def until_the_queue_is_empty(site: Service) -> None:
     site.until(lambda: site.fetch("SELECT COUNT(*) FROM `django_q_ormq`") == [(RESIDENT,)], "only the tasks of the loops are left")
 
 
-def enqueue(site: Service, path: str, times: int) -> None:
-    """Tasks for whichever cluster comes first."""
-    code = f"""if True:
-        from django.db import transaction
-        from django_q.tasks import async_task
-        with transaction.atomic():
-            for _ in range({times}):
+class Tasks:
+    """Puts a task into the queue, as often as is asked, for whichever cluster comes first."""
+
+    def __init__(self, site: Service, path: str) -> None:
+        """The signed package comes from the product's own queue, in a transaction that is rolled back."""
+        code = f"""if True:
+            from django.db import transaction
+            from django_q.models import OrmQ
+            from django_q.tasks import async_task
+            with transaction.atomic():
                 async_task({path!r}, 1)
-    """
-    command = [sys.executable, "manage.py", "shell", "--no-imports", "-c", code]
-    subprocess.run(command, cwd=CHECKOUT, env=site.environment, check=True, timeout=PATIENCE_SECONDS)
+                row = OrmQ.objects.latest("id")
+                print(row.key, row.payload)
+                transaction.set_rollback(True)
+        """
+        command = [sys.executable, "manage.py", "shell", "--no-imports", "-c", code]
+        done = subprocess.run(
+            command, cwd=CHECKOUT, env=site.environment, check=True, capture_output=True, text=True, timeout=2 * PATIENCE_SECONDS
+        )
+        self._key, self._payload = done.stdout.split()
+        self._site = site
+
+    def put(self, times: int) -> None:
+        row = "(%s, %s, UTC_TIMESTAMP() - INTERVAL 1 SECOND)"
+        values = [self._key, self._payload] * times
+        self._site.fetch(f"INSERT INTO django_q_ormq (`key`, payload, `lock`) VALUES {', '.join([row] * times)}", *values)
 
 
 def until_waiting(site: Service, statement: str, count: int, meanwhile: Callable[[], object] = lambda: None) -> None:
