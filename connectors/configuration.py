@@ -89,10 +89,19 @@ class RetrySection(Section):
 
 class LimitSection(Section):
     name: Name
-    rate: Rate
+    rate: Rate | None = None
+    concurrency: Annotated[StrictInt, Field(ge=1, le=1000)] | None = None
+    """Attempts at once, of all workers together."""
+
+    @model_validator(mode="after")
+    def _limits_something(self) -> LimitSection:
+        if self.rate is None and self.concurrency is None:
+            raise ValueError('limits nothing; give it a rate (e.g. "100/10s"), a concurrency (e.g. 8), or both')
+        return self
 
     def limit(self) -> RateLimit:
-        return RateLimit(self.name, *self.rate)
+        starts, per = self.rate or (0, 0.0)
+        return RateLimit(self.name, starts, per, self.concurrency)
 
 
 class RouteSection(Section):

@@ -112,7 +112,8 @@ def _retry(policy: RetryPolicy) -> dict[str, Any]:
 
 
 def _limit(limit: RateLimit) -> dict[str, Any]:
-    return {"name": limit.name, "rate": durations.readable_rate(limit.rate, limit.per)}
+    rate = {"rate": durations.readable_rate(limit.rate, limit.per)} if limit.rate else {}
+    return {"name": limit.name, **rate, **({"concurrency": limit.concurrency} if limit.concurrency else {})}
 
 
 def _section(path: Sequence[str], members: Mapping[str, Any]) -> Iterator[str]:

@@ -208,7 +208,7 @@ def _columns(facts: RouteFacts) -> dict[str, Any]:
         "queue_class": facts.queue_class,
         "retry_policy": json.dumps(asdict(facts.retry)),
         "give_up_after_seconds": facts.retry.give_up_after,
-        "rate_limit": json.dumps(asdict(facts.limit)) if facts.limit else None,
+        "rate_limit": json.dumps(facts.limit.members()) if facts.limit else None,
         "masks": json.dumps(list(facts.masks)),
         "connection": facts.connection,
         "created_at": clock.now(),

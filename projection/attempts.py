@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from projection import route_terms
 from projection.claim import Claimed
 from projection.complete import Ending
 from projection.destinations import destination_of
@@ -52,8 +53,11 @@ class Attempt:
         )
 
     def ending(self, state: State, **more: Any) -> Ending:
-        destination = destination_of(self.claimed.route)
-        return Ending(self.claimed.item, self.token, state, owner=self.owner, destination=destination, **more)
+        route = self.claimed.route
+        place = route_terms.is_counted(route.id)
+        return Ending(
+            self.claimed.item, self.token, state, owner=self.owner, destination=destination_of(route), frees_place=place, **more
+        )
 
 
 def hand_back(attempt: Attempt) -> Ending:

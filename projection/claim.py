@@ -36,7 +36,7 @@ class Claimed:
     selected: EventRow
     route: RouteFacts
     starts_at: float = 0.0
-    """Moment of this process's monotonic clock before which a limit forbids its start. An atomic flow starts at once: it writes here."""
+    """Moment of this process's monotonic clock before which a limit forbids its start; 0: it may start at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,8 @@ class ClaimedBatch:
 def claim(limit: int, *, owner: str, lease_seconds: int, busy: Collection[str] = ()) -> ClaimedBatch:
     """Take at most `limit` due items whose flows this process has, none for a `busy` destination.
 
-    Four or five statements, for work of a limited route three more; one when nothing is due, two while all that is due is closed. A class
-    that this process meets for the first time costs one look more where nothing was taken.
+    Four or five statements, for work of a limited route four to six more; one when nothing is due, two while all that is due is closed. A
+    class that this process meets for the first time costs one look more where nothing was taken.
     """
     lease = Lease(owner, str(uuid.uuid4()), lease_seconds)
     while (batch := _claim(limit, lease, busy)) is None:

@@ -1,6 +1,6 @@
 """What is closed now: work that may not be claimed although it is due, and since when another look makes sense.
 
-Closed are paused namespaces, packs and routes, the routes of an exhausted rate limit, of a parked destination, and of one that has enough
+Closed are paused namespaces, packs and routes, the routes of an exhausted limit, of a parked destination, and of one that has enough
 waiting in this very process already. The claim leaves them out of its pre-selection as constants. What of them lies in its way is set
 aside, into a queue class of its route: so that no claim ever walks over the backlog of what it may not take.
 """
@@ -35,6 +35,7 @@ class Closed:
     packs: Mapping[int, datetime | None] = field(default_factory=dict)
     routes: Mapping[int, datetime | None] = field(default_factory=dict)
     limits: Mapping[str, datetime | None] = field(default_factory=dict)
+    """Exhausted ones, and (None) those of which as many run as may."""
     destinations: Mapping[str, datetime | None] = field(default_factory=dict)
     """Parked ones."""
     probes: Mapping[str, int] = field(default_factory=dict)
@@ -71,7 +72,7 @@ class Closed:
 
 def read(busy: Collection[str] = ()) -> Closed:
     """What is closed now. One statement."""
-    kinds = ("namespace", "pack", "route", "limit", "parked", "probe", "failing")
+    kinds = ("namespace", "pack", "route", "limit", "full", "parked", "probe", "failing")
     found: dict[str, dict[str, tuple[datetime | None, int]]] = {kind: {} for kind in kinds}
     opens = rate_limits.OPENS // MICROSECOND
     for kind, name, until, number in fetch("read_closed", opens=opens, failures=breaker.FAILURES, troubled=breaker.TROUBLED):
@@ -82,7 +83,7 @@ def read(busy: Collection[str] = ()) -> Closed:
         namespaces=moments["namespace"],
         packs={int(id): until for id, until in moments["pack"].items()},
         routes={int(id): until for id, until in moments["route"].items()},
-        limits=moments["limit"],
+        limits=moments["limit"] | moments["full"],
         destinations=moments["parked"],
         probes={name: id for name, (_, id) in found["probe"].items()},
         busy=busy,

@@ -41,6 +41,8 @@ class Ending:
     give_back: int = 0
     owner: str = ""
     destination: str = ""
+    frees_place: bool = False
+    """Whether another attempt may begin by it, because a limit says how many run at once."""
     seen: Outage | Seen | None = None
     """What the failure says of the destination."""
     spared: Ending | None = None

@@ -7,6 +7,8 @@ from typing import Final
 from projection import flows
 from projection.facts import RouteFacts
 
+AT_ONCE: Final = 4
+"""Attempts of one destination that one worker process runs at once."""
 LONGEST_NAME: Final = 255
 """Characters that a destination's row holds."""
 

@@ -38,11 +38,24 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class RateLimit:
-    """A token bucket in the database, shared by all workers: `rate` starts per `per` seconds under `name`."""
+    """A limit in the database, shared by all workers and by all routes that give it this `name`.
+
+    `rate` starts per `per` seconds (0: as many as there are), and at most `concurrency` that run at once (None: any number).
+    """
 
     name: str
-    rate: int
-    per: float
+    rate: int = 0
+    per: float = 0.0
+    concurrency: int | None = None
+
+    def members(self) -> dict[str, Any]:
+        """As it is written: a limit of starts alone as ever, so that older processes read it."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+    @classmethod
+    def of(cls, members: Mapping[str, Any]) -> Self:
+        """Of what `members` wrote; those of a newer writer are ignored. Raises TypeError for anything else."""
+        return cls(**_known(cls, members))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +104,8 @@ class RouteFacts:
 
     def snapshot(self) -> str:
         """Canonical JSON text of this version: equal routes give equal bytes."""
-        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        members = asdict(self) | ({"limit": self.limit.members()} if self.limit else {})
+        return json.dumps(members, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
     @classmethod
     def from_snapshot(cls, text: str) -> Self:
@@ -103,7 +117,7 @@ class RouteFacts:
             members: dict[str, Any] = json.loads(text)
             retry = RetryPolicy(**_known(RetryPolicy, members.pop("retry", None) or {}))
             limit_members = members.pop("limit", None)
-            limit = RateLimit(**_known(RateLimit, limit_members)) if limit_members else None
+            limit = RateLimit.of(limit_members) if limit_members else None
             members["provider_kinds"] = tuple(members.get("provider_kinds", ()))
             members["masks"] = tuple(members.get("masks", ()))
             return cls(**_known(cls, members), retry=retry, limit=limit)

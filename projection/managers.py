@@ -196,6 +196,9 @@ class WorkItemManager(models.Manager["WorkItem"]):
         parts, values = by_id(("EventId", "Retrying"), rows)
         return execute("claim_work_items", [owner, token, lease_seconds, tuple(row[0] for row in rows), *values], **parts)
 
+    def read_still_waiting(self, ids: Sequence[int]) -> set[int]:
+        return {row[0] for row in fetch("read_still_waiting", ids=tuple(ids))} if ids else set()
+
     def read_taken(self, ids: Sequence[int], token: str) -> list[int]:
         return [row[0] for row in fetch("read_taken", ids=tuple(ids), token=token)]
 

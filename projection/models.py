@@ -245,18 +245,41 @@ class RateBucket(models.Model):
     namespace = columns.name("Namespace", 64)
     name = columns.name("Name")
     rate = models.IntegerField(db_column="Rate")
-    """Starts in each period."""
+    """Starts in each period; 0: as many as there are."""
     per_microseconds = models.BigIntegerField(db_column="PerMicroseconds")
     declared_at = models.DateTimeField(db_column="DeclaredAt")
     """When the route version was published that the rate is taken from: the newest one's holds."""
     next_slot_at = models.DateTimeField(db_column="NextSlotAt")
+    concurrency = models.IntegerField(db_column="Concurrency", null=True)
+    """How many run at once (`run_places.py`); NULL: any number."""
 
     class Meta:
         db_table = "_System_ConnectorRateLimit"
-        indexes = [models.Index(fields=["next_slot_at"], name="ix_limit_slot")]
+        indexes = [
+            models.Index(fields=["next_slot_at"], name="ix_limit_slot"),
+            models.Index(fields=["concurrency"], name="ix_limit_concurrency"),
+        ]
 
     def __str__(self) -> str:
         return f"limit {self.name}"
+
+
+class RunPlace(models.Model):
+    """One place of a limit on how many run at once. It is taken while the work item in it runs under the lease that it came with."""
+
+    id = models.BigAutoField(primary_key=True, db_column="Id")
+    limit_key = columns.key("LimitKey", max_length=64)
+    number = models.IntegerField(db_column="Number")
+    """From 1. There are as many as the limit ever allowed."""
+    work_item_id = models.BigIntegerField(db_column="WorkItemId", null=True)
+    lease_token = columns.key("LeaseToken", max_length=36, null=True)
+
+    class Meta:
+        db_table = "_System_ConnectorRunPlace"
+        constraints = [models.UniqueConstraint(fields=["limit_key", "number"], name="ux_place_number")]
+
+    def __str__(self) -> str:
+        return f"place {self.number} of {self.limit_key}"
 
 
 class Destination(models.Model):

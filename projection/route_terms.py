@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from projection import destinations, rate_limits
@@ -18,7 +18,10 @@ from projection.sending import fetch
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Of one route version. `limit_key` None: nothing limits it."""
+    """Of one route version. `limit_key` None: nothing limits it. `spacing`: seconds between two starts that its limit allows.
+
+    `is_counted`: also how many run at once is limited.
+    """
 
     route_id: int
     namespace: str
@@ -26,6 +29,8 @@ class Terms:
     flow_name: str
     connection: str
     limit_key: str | None
+    spacing: float = 0.0
+    is_counted: bool = False
 
     @property
     def destination(self) -> str:
@@ -58,12 +63,22 @@ def learn(route_ids: Iterable[int]) -> bool:
     declared: dict[int, Declared] = {}
     for id, namespace, _, _, _, _, limit, created in rows:
         if limit:
-            declared[id] = Declared(namespace, RateLimit(**json.loads(limit)), created)
+            declared[id] = Declared(namespace, RateLimit.of(json.loads(limit)), created)
     rate_limits.declare(declared.values())
     for id, namespace, pack_id, companion_pack, companion_flow, connection, _, _ in rows:
-        key = declared[id].key if id in declared else None
-        _known[id] = Terms(id, namespace, pack_id, flow_name(companion_pack, companion_flow), connection, key)
+        terms = Terms(id, namespace, pack_id, flow_name(companion_pack, companion_flow), connection, None)
+        if (limited := declared.get(id)) is not None:
+            limit = limited.limit
+            spacing = limit.per / limit.rate if limit.rate else 0.0
+            terms = replace(terms, limit_key=limited.key, spacing=spacing, is_counted=limit.concurrency is not None)
+        _known[id] = terms
     return bool(rows)
+
+
+def is_counted(route_id: int) -> bool:
+    """Whether the end of an attempt of this route lets another one begin, as far as this process knows."""
+    terms = _known.get(route_id)
+    return terms is not None and terms.is_counted
 
 
 def forget() -> None:

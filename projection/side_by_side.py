@@ -20,7 +20,7 @@ from django.db import connection
 
 from projection.attempts import Attempt, failure, hand_back
 from projection.complete import Ending
-from projection.destinations import destination_of
+from projection.destinations import AT_ONCE, destination_of
 from projection.logs import log_event
 from projection.lost_connection import is_database_away
 from projection.outages import Outage
@@ -31,7 +31,7 @@ from projection.units import is_conflict
 THREADS: Final = 8
 """Flows of one process that wait on the network at once; each may hold a database connection. No more is claimed while so many attempts
 are unstarted: nobody else can run what waits here."""
-THREADS_A_DESTINATION: Final = 4
+THREADS_A_DESTINATION: Final = AT_ONCE
 """Also the number of unstarted attempts from which on a destination is busy: no more is claimed for it while others have room."""
 MOST_UNSTARTED: Final = 400
 """Above it nothing is claimed, whoever it is for: each is a lease that this process keeps."""
@@ -171,10 +171,16 @@ class SideBySide:
             self._queues.setdefault(destination_of(attempt.claimed.route), deque()).append(attempt)
         if self._pool is None:
             self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="flow")
+        busy = Counter(destination_of(attempt.claimed.route) for attempt, _ in self._running.values())
         for destination, queue in self._queues.items():
             if destination in self._suspects:
                 continue
-            while len(queue) > self._runners[destination] < THREADS_A_DESTINATION and self._runners.total() < THREADS:
+            # The others are about to take one each: those that are busy may be so for long.
+            while (
+                len(queue) > self._runners[destination] - busy[destination]
+                and self._runners[destination] < THREADS_A_DESTINATION
+                and self._runners.total() < THREADS
+            ):
                 self._runners[destination] += 1
                 self._pool.submit(self._run_destination, destination)
 
@@ -254,6 +260,7 @@ class SideBySide:
         return (
             bool(self._suspects)
             or not self._is_busy()
+            or any(ending.frees_place for ending in self._ended)
             or len(self._ended) >= FLUSH_ITEMS
             or now - self._oldest_ended >= FLUSH_SECONDS
         )

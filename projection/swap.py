@@ -1,7 +1,7 @@
 """The swap: what a claim read becomes its own, or not, in one unit.
 
 Locks are taken in the global order: events (only before activation, the ownership fence), then destinations that may be tried again, then
-rate limits, then work items, each by ascending id. Slots of a limit are taken for exactly the items that were swapped.
+limits, then work items, each by ascending id. Slots and places of a limit are taken for exactly the items that were swapped.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 
 from django.db import IntegrityError
 
-from projection import breaker, legacy, rate_limits, route_terms
+from projection import breaker, legacy, rate_limits, route_terms, run_places
 from projection.candidates import Candidate
 from projection.models import WorkItem
 from projection.units import duplicate_key, is_server_conflict, run_unit
@@ -43,7 +43,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What an item must pass to be taken: a destination that may be tried with one item, and a rate limit."""
+    """What an item must pass to be taken: a destination that may be tried with one item, and a limit."""
 
     probe: str | None = None
     limit_key: str | None = None
@@ -113,22 +113,32 @@ def _gate_of(candidate: Candidate, probes: Mapping[str, int]) -> Gate:
 
 
 def _take_gated(mine: Sequence[Candidate], gates: Mapping[int, Gate], probes: Mapping[str, int], lease: Lease) -> Taken:
-    """Take what the gates allow; then a slot for each item of a limit, and nothing more of a destination that is tried. Six statements."""
+    """Take what the gates allow; then a slot and a place for each item of a limit, and nothing more of a destination that is tried.
+
+    Seven statements, for limits of how many run at once two more.
+    """
     tried = {gate.probe for gate in gates.values() if gate.probe is not None}
     locked = breaker.lock_probes({probes[name]: name for name in tried})
     buckets = rate_limits.lock({gate.limit_key for gate in gates.values() if gate.limit_key is not None})
-    allowed = _allowed(mine, gates, locked, buckets)
+    places = run_places.free({key: one.concurrency for key, one in buckets.items() if one.concurrency is not None}, lease.owner)
+    room = {key: min(one.free(len(mine)), len(places.get(key, mine))) for key, one in buckets.items()}
+    waiting = WorkItem.objects.read_still_waiting([one.id for one in mine])
+    allowed = _allowed([one for one in mine if one.id in waiting], gates, locked, room)
     if not _claim(allowed, lease):
         return Taken()
     taken = WorkItem.objects.read_taken([one.id for one in allowed], lease.token)
     breaker.let_through([locked[name] for id in taken if (name := gates.get(id, NO_GATE).probe) is not None])
     starts: dict[int, float] = {}
     counts: dict[rate_limits.Bucket, int] = {}
+    placed: list[tuple[int, int]] = []
     for key, bucket in buckets.items():
         under = [id for id in taken if gates.get(id, NO_GATE).limit_key == key]
         counts[bucket] = len(under)
-        starts.update(zip(under, bucket.starts(len(under)), strict=True))
+        if bucket.rate:
+            starts.update(zip(under, bucket.starts(len(under)), strict=True))
+        placed += zip(places.get(key, ()), under, strict=False)
     rate_limits.take(counts)
+    run_places.take(placed, lease.token)
     return Taken(taken, starts)
 
 
@@ -136,10 +146,10 @@ def _allowed(
     mine: Sequence[Candidate],
     gates: Mapping[int, Gate],
     locked: Mapping[str, breaker.Probe],
-    buckets: Mapping[str, rate_limits.Bucket],
+    room: Mapping[str, int],
 ) -> list[Candidate]:
-    """Those of the candidates that both their gates let pass, first come first served."""
-    left: dict[str | None, int] = {key: bucket.free(len(mine)) for key, bucket in buckets.items()}
+    """Those of the candidates that both their gates let pass, first come first served. `room`: how many of each limit may begin."""
+    left = dict(room)
     untried = set(locked)
     allowed: list[Candidate] = []
     for one in mine:

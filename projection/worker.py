@@ -6,18 +6,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from time import monotonic, perf_counter
+from time import monotonic, perf_counter, sleep
 
 from django.conf import settings
+from django.db import DatabaseError, InterfaceError
 
-from projection import breaker
+from projection import breaker, wake
 from projection.attempts import Attempt, hand_back
 from projection.claim import ClaimedBatch, claim
 from projection.complete import Ending, complete
 from projection.execute import prepare, run_atomic, run_plain
 from projection.heartbeat import Heartbeat, forget_silent_workers
+from projection.in_turn import InTurn, may_start
 from projection.logs import log_event
 from projection.rescue import rescue
 from projection.resident import POLL_SECONDS, resident
@@ -36,6 +38,7 @@ class ClaimWorker:
         self._lease_seconds = settings.HEADRACE_LEASE_SECONDS
         self._stop = stop
         self._pool = SideBySide(self._run_plain, self._complete, self._abandon)
+        self._in_turn = InTurn()
         self._rescued_at = float("-inf")
         self.next_due: float | None = None
         """Seconds until the earliest waiting item, as of the last claim that found nothing."""
@@ -47,13 +50,14 @@ class ClaimWorker:
     def step(self) -> int:
         """Claim one batch, run its atomic flows and start its plain ones; number of items claimed.
 
-        Plain flows go on while the next step claims. While many of them have not started yet it claims for other destinations only, and
-        none while they use all threads. The database's errors are raised; nothing is lost by them.
+        Plain flows go on while the next step claims, and atomic ones wait for their rate limit. While many plain ones have not started yet
+        it claims for other destinations only, and none while they use all threads. The database's errors are raised; nothing is lost.
         """
         self._rescue_now_and_then()
         while True:
+            self._run_in_turn()
             with self._timed("execute"):
-                has_room = self._pool.wait_for_room(TICK_SECONDS)  # quick flows never need so long
+                has_room = self._pool.wait_for_room(self.seconds_to_turn(TICK_SECONDS))  # quick flows never need so long
             if has_room:
                 return self._claim()
             if self.is_stuck or self._stops():
@@ -78,7 +82,7 @@ class ClaimWorker:
         """
         done = 0
         while not (self._stop() or self.is_stuck):
-            was_idle = self._pool.wait_until_done(0)
+            was_idle = self._pool.wait_until_done(0) and not self._in_turn
             count = self.step()
             done += count
             if not count and was_idle and not self._goes_on:
@@ -89,14 +93,27 @@ class ClaimWorker:
 
     def finish(self) -> None:
         """Wait until everything that was claimed has ended."""
-        with self._timed("execute"):
-            while not (self._pool.wait_until_done(TICK_SECONDS) or self.is_stuck or self._stops()):
-                pass
+        while not (self.is_stuck or self._stops()):
+            self._run_in_turn()
+            with self._timed("execute"):
+                is_done = self._pool.wait_until_done(self.seconds_to_turn(TICK_SECONDS))
+            if is_done and not self._in_turn:
+                return
+            if is_done:
+                sleep(self.seconds_to_turn(TICK_SECONDS))  # nothing signals that a moment has come
 
     def close(self) -> None:
-        """Bring what was claimed to its end, once stopped only what has started, then end the pool of flow threads."""
+        """Bring what was claimed to its end, once stopped only what has started, then end the pool of flow threads.
+
+        What still waits for its rate limit is handed back.
+        """
         self._stops()
+        self._hand_back_in_turn()
         self._pool.close()
+
+    def seconds_to_turn(self, most: float) -> float:
+        """Until an atomic flow may start that waits for its rate limit, at most `most`."""
+        return self._in_turn.seconds(most)
 
     @property
     def is_stuck(self) -> bool:
@@ -108,7 +125,11 @@ class ClaimWorker:
         if not self._stop():
             return False
         self._pool.hand_back_unstarted()
+        self._hand_back_in_turn()
         return True
+
+    def _hand_back_in_turn(self) -> None:
+        self._pool.submit((), [hand_back(attempt) for attempt in self._in_turn.take_back()])
 
     def _execute(self, batch: ClaimedBatch) -> None:
         try:
@@ -117,30 +138,40 @@ class ClaimWorker:
         except BaseException:
             self._heartbeat.drop((id, batch.token) for id in batch.ids)  # nobody runs them here: their leases run out
             raise
-        plain = [attempt for attempt in attempts if not attempt.flow.atomic]
         if self._stop():
-            self._pool.submit((), [*broken, *map(hand_back, plain)])
-        else:
-            self._pool.submit(plain, broken)
-        atomic: dict[str, list[Attempt]] = {}
-        for attempt in attempts:
-            if attempt.flow.atomic:
-                atomic.setdefault(attempt.flow.name, []).append(attempt)
+            self._pool.submit((), [*broken, *map(hand_back, attempts)])
+            return
+        self._pool.submit([attempt for attempt in attempts if not attempt.flow.atomic], broken)
+        self._in_turn.add([attempt for attempt in attempts if attempt.flow.atomic])
+        self._run_in_turn()
+
+    def _run_in_turn(self) -> None:
+        """Run the atomic flows whose moment has come. What goes wrong in the database is raised; their leases run out then."""
+        groups = self._in_turn.due()
         try:
             with self._timed("execute"):
-                for group in atomic.values():
-                    ended = run_atomic(group, started=self._started_atomic, stop=self._stop)
-                    self._heard([ending for one in ended for ending in one.written])
+                for group in groups:
+                    starts = [(attempt, may_start(attempt)) for attempt in group]
+                    self._pool.submit((), [hand_back(attempt) for attempt, may in starts if not may])
+                    ready = [attempt for attempt, may in starts if may]
+                    ended = run_atomic(ready, started=self._started_atomic, stop=self._stop)
+                    self._ended([ending for one in ended for ending in one.written])
         finally:
             self._heartbeat.watch(None)
-            self._heartbeat.drop(attempt.lease for group in atomic.values() for attempt in group)
+            self._heartbeat.drop(attempt.lease for group in groups for attempt in group)
 
     def _run_plain(self, attempt: Attempt) -> Ending | None:
+        try:
+            starts = may_start(attempt)
+        except (DatabaseError, InterfaceError):  # nobody knows; the next claim asks again
+            starts = False
+        if not starts:
+            return hand_back(attempt)
         self._started(attempt)
         ending = run_plain(attempt)
         if ending is None:
             self._heartbeat.drop([attempt.lease])
-            self._heard([attempt.ending(State.PROCESSED)])
+            self._ended([attempt.ending(State.PROCESSED)])
         return ending
 
     def _complete(self, endings: Sequence[Ending]) -> None:
@@ -148,7 +179,20 @@ class ClaimWorker:
             away = self._heard(endings)
             complete([one.spared if one.spared and one.destination in away else one for one in endings])
         self._pool.hand_back(away)
+        self._pool.submit((), [hand_back(attempt) for attempt in self._in_turn.take_back(away)])
         self._heartbeat.drop(ending.lease for ending in endings)
+        self._give_places(endings)
+
+    def _ended(self, endings: Sequence[Ending]) -> None:
+        """Attempts that have written their own end."""
+        self._heard(endings)
+        self._give_places(endings)
+
+    @staticmethod
+    def _give_places(endings: Iterable[Ending]) -> None:
+        """Tell the workers of this host that more of a limit may run at once. (Those of other hosts look each second.)"""
+        if any(ending.frees_place for ending in endings):
+            wake.notify("claim")
 
     def _heard(self, endings: Sequence[Ending]) -> set[str]:
         """The destinations that are parked, with this news. A fault of the breaker's must not keep work from its end."""
@@ -200,7 +244,8 @@ def claim_loop(*, budget_seconds: float | None = None, batch: int | None = None,
         worker = ClaimWorker(heartbeat, batch=batch, stop=stop)
 
         def pause() -> float:
-            return min(POLL_SECONDS, worker.next_due) if worker.next_due is not None else POLL_SECONDS
+            due = worker.next_due if worker.next_due is not None else POLL_SECONDS
+            return worker.seconds_to_turn(min(POLL_SECONDS, due))
 
         try:
             return resident("claim", worker.step, pause, budget_seconds, lambda: stop() or worker.is_stuck)

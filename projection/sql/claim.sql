@@ -59,6 +59,11 @@ WHERE Id IN %s AND EventId = {EventId} AND (State = 'retry') = ({Retrying}) AND 
   AND NOT EXISTS (SELECT 1 FROM `_System_ConnectorLaneHold` x
     WHERE x.LaneKey = `_System_ConnectorWorkItem`.LaneKey AND (x.ReleaseAt IS NULL OR x.ReleaseAt > UTC_TIMESTAMP(6)))
 
+-- name: read_still_waiting
+-- Which candidates still wait, once the limits are locked: those whom another claim took while we waited must use up no slot and no place.
+-- A plain read, by primary key.
+SELECT Id FROM `_System_ConnectorWorkItem` FORCE INDEX (PRIMARY) WHERE Id IN %(ids)s AND State IN ('pending', 'retry')
+
 -- name: read_taken
 -- Which items the token has just taken, in the transaction of the swap, by ascending id.
 SELECT Id FROM `_System_ConnectorWorkItem` FORCE INDEX (PRIMARY)

@@ -2,7 +2,7 @@
 
 -- name: read_closed
 -- What keeps whole routes from being claimed now: (kind, name or id or key, until when; NULL: nobody knows, number). What is paused by an
--- index of PausedAt, limits that are exhausted by ix_limit_slot, destinations in trouble by ix_destination_state (`parked`; `probe`: its
+-- index of PausedAt, limits that are exhausted by ix_limit_slot, those all of whose places are taken by ix_limit_concurrency, destinations in trouble by ix_destination_state (`parked`; `probe`: its
 -- pause is over, the number is its id; else `failing`). 0 rows: everything is open.
 SELECT 'namespace', n.Name, n.ResumeAt, 0 FROM `_System_ConnectorNamespace` n FORCE INDEX (ix_namespace_paused)
 WHERE n.PausedAt IS NOT NULL AND (n.ResumeAt IS NULL OR n.ResumeAt > UTC_TIMESTAMP(6))
@@ -15,6 +15,13 @@ WHERE r.PausedAt IS NOT NULL AND (r.ResumeAt IS NULL OR r.ResumeAt > UTC_TIMESTA
 UNION ALL
 SELECT 'limit', l.LimitKey, l.NextSlotAt, 0 FROM `_System_ConnectorRateLimit` l FORCE INDEX (ix_limit_slot)
 WHERE l.NextSlotAt > UTC_TIMESTAMP(6) + INTERVAL %(opens)s MICROSECOND
+UNION ALL
+SELECT 'full', c.LimitKey, NULL, 0 FROM `_System_ConnectorRateLimit` c FORCE INDEX (ix_limit_concurrency)
+WHERE c.Concurrency IS NOT NULL AND c.Concurrency <= (
+  SELECT COUNT(*) FROM `_System_ConnectorRunPlace` s WHERE s.LimitKey = c.LimitKey AND (
+    SELECT w.Id FROM `_System_ConnectorWorkItem` w
+    WHERE w.Id = s.WorkItemId AND w.LeaseToken = s.LeaseToken AND w.State = 'processing'
+      AND w.LeaseExpiresAt > UTC_TIMESTAMP(6)) IS NOT NULL)
 UNION ALL
 SELECT CASE WHEN d.ParkedUntil > UTC_TIMESTAMP(6) THEN 'parked' WHEN d.Failures >= %(failures)s THEN 'probe' ELSE 'failing' END,
   d.Name, d.ParkedUntil, d.Id

@@ -54,6 +54,7 @@ kind = "repository.changed"
 mode = "per_event"
 flow = "http_forward"
 connection = "crm"
+limit = { name = "crm", concurrency = 8 }
 target_lane = "repo:{id}"
 queue_class = "interactive"
 work_type = "mirror"

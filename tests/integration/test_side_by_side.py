@@ -24,6 +24,7 @@ from projection.states import State
 from projection.worker import claim_loop, drain_claims
 from tests.deliveries import change, open_ingress
 from tests.flows_of_tests import recording
+from tests.running import wait_until
 from tests.workers_by_hand import ByHand
 
 pytestmark = [pytest.mark.usefixtures("sound_database")]
@@ -167,6 +168,24 @@ def test_a_slow_destination_keeps_no_other_work_waiting() -> None:
         seen.acts += [fast] * 5
         claim_loop(stop=stopped.is_set, batch=10)
     assert claimed == [10] * 5
+
+
+def test_what_comes_while_others_of_its_destination_run_waits_for_none_of_them() -> None:
+    """Each run ends only when all four have begun, though each came alone."""
+    begun = threading.Barrier(side_by_side.THREADS_A_DESTINATION)
+
+    def run(attempt: Attempt) -> Ending:
+        begun.wait(20)
+        return processed(attempt)
+
+    with recording():
+        written = Written()
+        pool = SideBySide(run, written.write, written.abandon)
+        for attempt in attempts_of(side_by_side.THREADS_A_DESTINATION):
+            pool.submit([attempt])
+            wait_until(lambda: not pool._unstarted(), "it has begun")
+        pool.close()
+    assert set(WorkItem.objects.values_list("state", flat=True)) == {"processed"}
 
 
 def test_nothing_more_is_claimed_while_every_thread_is_in_use() -> None:

@@ -95,3 +95,11 @@ def test_what_is_no_snapshot_is_refused(text: str) -> None:
 @pytest.mark.parametrize("name", ["log", "record_table", "crm.contact", "crm.contact.v2"])
 def test_flow_names_and_companions_go_both_ways(name: str) -> None:
     assert flow_name(*companion_of(name)) == name
+
+
+def test_a_limit_of_starts_alone_is_written_as_ever_and_one_of_how_many_at_once_names_it() -> None:
+    """Older processes read the first; equal content makes no new version of a route."""
+    assert '"limit":{"name":"hubspot-api","per":10.0,"rate":100}' in FULL.snapshot()
+    both = replace(FULL, limit=RateLimit("hubspot-api", 100, 10.0, concurrency=8))
+    assert RouteFacts.from_snapshot(both.snapshot()) == both
+    assert both.snapshot() != FULL.snapshot()

@@ -35,7 +35,7 @@ TEXTS: Final = {
 }
 INLINE: Final = {
     "retry": "as in the file, e.g. '{ base = \"5s\", attempts = 3 }'",
-    "limit": 'as in the file, e.g. \'{ name = "api", rate = "100/10s" }\'',
+    "limit": 'as in the file, e.g. \'{ name = "api", rate = "100/10s", concurrency = 8 }\'',
 }
 
 
