@@ -67,7 +67,15 @@ class Pack(Pausable):
             models.Index(fields=["namespace", "name", "state"], name="ix_pack_name"),
             models.Index(fields=["paused_at"], name="ix_pack_paused"),
         ]
-        permissions = [("pause_pack", "Can pause packs"), ("resume_pack", "Can resume paused packs")]
+        permissions = [
+            ("pause_pack", "Can pause packs"),
+            ("resume_pack", "Can resume paused packs"),
+            ("install_pack", "Can install packs"),
+            ("upgrade_pack", "Can upgrade packs"),
+            ("disable_pack", "Can disable packs"),
+            ("enable_pack", "Can enable disabled packs"),
+            ("remove_pack", "Can remove packs"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.name} {self.version}"
@@ -100,6 +108,11 @@ class Endpoint(models.Model):
         db_table = "_System_ConnectorEndpoint"
         constraints = [models.UniqueConstraint(fields=["namespace", "slug"], name="ux_endpoint_slug")]
         indexes = [models.Index(fields=["pack_id"], name="ix_endpoint_pack")]
+        permissions = [
+            ("rotate_endpoint", "Can rotate the secrets of endpoints"),
+            ("reverify_endpoint", "Can admit kept deliveries that verify now"),
+            ("try_endpoint", "Can send test deliveries"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.slug}"
@@ -142,7 +155,12 @@ class Route(Pausable):
             models.Index(fields=["pack_id", "is_current"], name="ix_route_pack"),
             models.Index(fields=["paused_at"], name="ix_route_paused"),
         ]
-        permissions = [("pause_route", "Can pause routes"), ("resume_route", "Can resume paused routes")]
+        permissions = [
+            ("pause_route", "Can pause routes"),
+            ("resume_route", "Can resume paused routes"),
+            ("publish_route", "Can publish routes"),
+            ("retire_route", "Can retire routes"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.route_key} v{self.version}"
@@ -213,6 +231,7 @@ class Receipt(models.Model):
             models.Index(fields=["state", "namespace", "received_at", "id"], name="ix_receipt_pending"),
             models.Index(fields=["idempotency_key"], name="ix_receipt_key"),
             models.Index(fields=["state", "received_at", "id"], name="ix_receipt_state"),
+            models.Index(fields=["endpoint_id", "id"], name="ix_receipt_endpoint"),
         ]
         permissions = [("reroute_receipt", "Can give quarantined receipts back to the router")]
 

@@ -22,6 +22,7 @@ from connectors.delivery import (
     SignatureScheme,
     Verdict,
 )
+from connectors.sample_delivery import Sample, of_fixture
 from connectors.signatures import hmac_sha256, token, unsigned
 from projection import exact_json
 from projection.exact_json import NotJson
@@ -129,6 +130,13 @@ class Pack(ABC):
         """The provider's own form of answer; None = Headrace's JSON. A 2xx for a delivery that was not stored is not sent."""
         return None
 
+    def sample(self, number: int) -> Sample | None:  # noqa: ARG002  # a default
+        """A delivery as the provider might send it, for a test by hand; None = nobody knows one. Its ids are made from `number`.
+
+        `number` is new each time: a delivery with the ids of an earlier one would be its duplicate. Default: the fixture's first.
+        """
+        return of_fixture(type(self))
+
     def is_same_fact(self, first: Any, again: Any) -> bool:
         """Whether two payloads of one delivery id say the same though their texts differ (a retry counter). Default: they do not."""
         return bool(first == again)
@@ -175,6 +183,7 @@ __all__ = [
     "NotJson",
     "Outcome",
     "Pack",
+    "Sample",
     "SignatureScheme",
     "Unreadable",
     "Verdict",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from secrets import token_bytes
 from typing import Any, Final
 
@@ -84,3 +84,24 @@ def rotated(text: str, new: Secret, now: datetime, ends: datetime) -> tuple[str,
 
 def _entry(value: Secret, expires_at: str | None) -> dict[str, Any]:
     return {"secret": value.value, "expires_at": expires_at, "reference": value.reference}
+
+
+@dataclass(frozen=True, slots=True)
+class LiveSecret:
+    """What people may know about a live secret: where it was found (empty: typed in or made here), and when it ends."""
+
+    reference: str
+    ends_at: datetime | None
+
+
+def live(text: str, now: datetime) -> list[LiveSecret]:
+    """The secrets that count at `now`, the newest first, without their values. Raises SecretsUnreadable, NoEncryptionKey."""
+    entries = [entry for entry in secrets.decrypt(text) if secrets.is_live(entry, now)]
+    return [LiveSecret(entry.get("reference") or "", _moment(entry.get("expires_at"))) for entry in entries]
+
+
+def _moment(text: str | None) -> datetime | None:
+    if not text:
+        return None
+    at = datetime.fromisoformat(text)
+    return at if at.tzinfo else at.replace(tzinfo=UTC)

@@ -41,12 +41,26 @@ class ConsoleSite(AdminSite):
     def get_urls(self) -> Urls:
         # Views import models; this module is imported while the apps load.
         from ops_ui import actions
-        from ops_ui.views import bulk, configuration, dead_letters, events, generations, jobs, lanes, receipts, records, trace
+        from ops_ui.views import (
+            bulk,
+            configuration,
+            dead_letters,
+            endpoint_actions,
+            endpoints,
+            events,
+            generations,
+            jobs,
+            lanes,
+            receipts,
+            records,
+            trace,
+        )
         from ops_ui.views import work_actions as work
 
         # a verb before a key
         rooms = (actions, trace, bulk, work, receipts, events, generations, lanes, dead_letters, jobs, records, configuration)
-        pages = [one for room in rooms for one in room.URLS]
+        setup = (endpoint_actions, endpoints)
+        pages = [one for room in (*rooms, *setup) for one in room.URLS]
         return [*(path(url, self.admin_view(view), name=name) for url, view, name in pages), *super().get_urls()]
 
     # The override answers with its own page instead of a TemplateResponse, and has no use for another context.

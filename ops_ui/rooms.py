@@ -30,6 +30,7 @@ DEAD_LETTERS: Final = Room("dead_letters", "Dead letters", "projection.view_work
 JOBS: Final = Room("replays", "Replays", "projection.view_job", "Flow")
 RECORDS: Final = Room("records", "Records", "connectors.view_record", "Flow")
 PACKS: Final = Room("packs", "Packs", "connectors.view_pack", "Set-up")
+ENDPOINTS: Final = Room("endpoints", "Endpoints", "connectors.view_endpoint", "Set-up")
 ROUTES: Final = Room("routes", "Routes", "connectors.view_route", "Set-up")
 UNVERIFIED: Final = Room("unverified", "Failed signatures", "connectors.view_unverifieddelivery", "Set-up")
 WORKERS: Final = Room("workers", "Workers", "projection.view_worker", "Service")
@@ -47,6 +48,7 @@ ROOMS: Final = (
     JOBS,
     RECORDS,
     PACKS,
+    ENDPOINTS,
     ROUTES,
     UNVERIFIED,
     WORKERS,

@@ -13,6 +13,7 @@ time = "created_at"
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from connectors.expressions import BODY, HEADERS, Expression, Expressions
@@ -22,6 +23,7 @@ from connectors.pack import (
     IngressRequest,
     Item,
     Pack,
+    Sample,
     SignatureScheme,
     Unreadable,
     hmac_sha256,
@@ -29,6 +31,7 @@ from connectors.pack import (
     token,
     unsigned,
 )
+from connectors.sample_delivery import put
 from projection import exact_json
 
 DEFAULT_SIGNATURE: Final = {"kind": "hmac", "header": "X-Signature"}
@@ -83,6 +86,37 @@ class Generic(Pack):
             return None
         body = None if expression.roots() <= {HEADERS} else exact_json.parse(exact_json.decode(request.body))
         return identity_text(expression.find(body, request.headers))
+
+    def sample(self, number: int) -> Sample | None:
+        """Made from the settings: a value at each plain path that they name. Functions over several members are not guessed."""
+        values = {
+            "kind": "test.delivery",
+            "source_type": "test",
+            "source_id": "test",
+            "delivery_id": f"test-{number}",
+            "time": datetime.now(UTC).isoformat(),
+        }
+        headers: dict[str, str] = {"content-type": "application/json"}
+        item: dict[str, Any] = {"id": "test", "type": "test.delivery"}
+        body: dict[str, Any] = item if not self._path else {}
+        for name, value in values.items():
+            self._place(name, value, headers, item, body)
+        if self._path:
+            put(body, self._path, [item])
+        return Sample(headers, body if self._path != () else [item])
+
+    def _place(self, name: str, value: str, headers: dict[str, str], item: dict[str, Any], body: dict[str, Any]) -> None:
+        """`value` where the expression of the setting would find it; nowhere, where that is more than a plain path."""
+        try:
+            path = self._expressions[name].path() if name in self._expressions else ()
+        except ValueError:
+            return
+        if path[:1] == (HEADERS,):
+            headers.update({str(path[-1]): value})
+        elif path[:1] == (BODY,):
+            put(body, path[1:], value)
+        else:
+            put(item, path, value)
 
     def split(self, body: bytes) -> Sequence[Item]:
         if self._path is None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from urllib.parse import parse_qsl
 
 from connectors.identity_texts import identity_text, inside, members, provider_time, required
-from connectors.pack import Change, Inbound, IngressRequest, Item, Pack, Unreadable, hmac_sha256, json_items
+from connectors.pack import Change, Inbound, IngressRequest, Item, Pack, Sample, Unreadable, hmac_sha256, json_items
 
 OBJECT_MEMBER: Final = {
     "issues": ("issue", "issue"),
@@ -66,6 +66,10 @@ class GitHub(Pack):
 
     def delivery_id(self, request: IngressRequest) -> str | None:
         return request.headers.get("x-github-delivery")
+
+    def sample(self, number: int) -> Sample | None:
+        known = super().sample(number)
+        return known and Sample({**known.headers, "X-GitHub-Delivery": f"test-{number}"}, known.body)
 
     def split(self, body: bytes) -> Sequence[Item]:
         return json_items(_form_payload(body) if body.startswith(b"payload=") else body)

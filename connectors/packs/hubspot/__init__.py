@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from connectors.identity_texts import identity_text, inside, members, provider_time, required
-from connectors.pack import Change, Inbound, Item, Pack, Unreadable, json_items
+from connectors.pack import Change, Inbound, Item, Pack, Sample, Unreadable, json_items
 from connectors.signatures import hubspot
 
 OBJECT_TYPES: Final = {"0-1": "contact", "0-2": "company", "0-3": "deal", "0-5": "ticket"}
@@ -56,6 +56,12 @@ class HubSpot(Pack):
             return list(_read_merge(event, kind))
         name = "fromObjectId" if _suffix(kind) == "associationChange" else "objectId"
         return _inbound(event, kind, required(event, name), _delivery_id(event, kind))
+
+    def sample(self, number: int) -> Sample | None:
+        known = super().sample(number)
+        if known is None or not isinstance(known.body, list):
+            return known
+        return Sample(known.headers, [{**event, "eventId": number + place} for place, event in enumerate(known.body)])
 
     def is_same_fact(self, first: Any, again: Any) -> bool:
         """A retry of HubSpot's differs from the first attempt in its counter only."""

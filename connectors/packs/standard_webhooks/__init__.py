@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from connectors.expressions import Expressions
 from connectors.identity_texts import inside, members, provider_time
-from connectors.pack import Change, Inbound, IngressRequest, Item, Pack, SignatureScheme, Unreadable, json_items
+from connectors.pack import Change, Inbound, IngressRequest, Item, Pack, Sample, SignatureScheme, Unreadable, json_items
 from connectors.signatures import TOLERANCE_SECONDS, standard_webhooks
 
 DEFAULTS: Final = {"kind": "type || eventType", "source_id": "data.id", "time": "timestamp"}
@@ -41,6 +41,10 @@ class StandardWebhooks(Pack):
 
     def delivery_id(self, request: IngressRequest) -> str | None:
         return _message_id(request.headers)
+
+    def sample(self, number: int) -> Sample | None:
+        known = super().sample(number)
+        return known and Sample({"content-type": "application/json", "webhook-id": f"msg_test_{number}"}, known.body)
 
     def split(self, body: bytes) -> Sequence[Item]:
         items = json_items(body)
