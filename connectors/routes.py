@@ -72,7 +72,7 @@ def publish(namespace: str, draft: RouteDraft, *, actor: str, reason: str = "") 
     except NotFound as missing:  # what was asked for is the route, and that can be mended
         raise RouteRefused(str(missing)) from None
     _refuse_impossible(namespace, draft)
-    return _publish_version(_facts(draft, pack), actor=actor, reason=reason)
+    return _publish_version(facts_of(draft, pack), actor=actor, reason=reason)
 
 
 @one_unit
@@ -135,7 +135,7 @@ def _refuse_unusable_connection(namespace: str, draft: RouteDraft) -> None:
         raise RouteRefused(f"connection {draft.connection!r} has no secret, and http_forward signs every request; give it one")
 
 
-def _facts(draft: RouteDraft, pack: Pack) -> RouteFacts:
+def facts_of(draft: RouteDraft, pack: Pack) -> RouteFacts:
     """Facts without a row and version yet (both 0)."""
     companion_pack, companion_flow = companion_of(draft.flow)
     members = {f.name: getattr(draft, f.name) for f in fields(RouteDraft) if f.name not in ("flow", "work_type", "pack_name")}

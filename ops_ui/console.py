@@ -53,13 +53,14 @@ class ConsoleSite(AdminSite):
             lanes,
             receipts,
             records,
+            routes,
             trace,
         )
         from ops_ui.views import work_actions as work
 
         # a verb before a key
         rooms = (actions, trace, bulk, work, receipts, events, generations, lanes, dead_letters, jobs, records, configuration)
-        setup = (endpoint_actions, endpoints)
+        setup = (endpoint_actions, endpoints, routes)
         pages = [one for room in (*rooms, *setup) for one in room.URLS]
         return [*(path(url, self.admin_view(view), name=name) for url, view, name in pages), *super().get_urls()]
 

@@ -1,26 +1,23 @@
-"""Packs with their endpoints, routes, workers and the audit trail: read-only; secrets are never shown."""
+"""Packs with their endpoints, workers and the audit trail: read-only; secrets are never shown."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
-from django.shortcuts import get_object_or_404
 
 from connectors import secrets
 from connectors.endpoints_cache import keeps_unverified, public_base
 from connectors.ingress_path import ingress_path
-from connectors.models import AuditEntry, Connection, Endpoint, Pack, Route, Upkeep
+from connectors.models import AuditEntry, Connection, Endpoint, Pack, Upkeep
 from connectors.states import PackState
 from ops_ui import counts, rooms
 from ops_ui.pages import Listing, Urls, page, show, show_list
-from ops_ui.tables import AuditTable, RouteTable, route_state
+from ops_ui.tables import AuditTable
 from projection import clock
-from projection.facts import RetryPolicy, flow_name
 from projection.heartbeat import ALIVE_SECONDS
 from projection.models import Worker
 
@@ -68,38 +65,6 @@ def _live_secrets(endpoint: Endpoint, now: datetime) -> str:
     return f"{live} live" if live else "none"
 
 
-@page(rooms.ROUTES)
-def routes(request: HttpRequest) -> HttpResponseBase:
-    return show_list(
-        request,
-        Listing(
-            title="Routes",
-            rows=Route.objects.defer("snapshot"),
-            filters=None,
-            table=RouteTable,
-            empty="No route is published. Write one in TOML and run script/manage config apply FILE.toml.",
-        ),
-    )
-
-
-@page(rooms.ROUTES)
-def route(request: HttpRequest, route_id: int) -> HttpResponseBase:
-    """One immutable version, and the other versions of its key."""
-    row = get_object_or_404(Route, id=route_id)
-    versions = Route.objects.filter(namespace=row.namespace, route_key=row.route_key).order_by("-version")[:50]
-    context: dict[str, Any] = {
-        "route": row,
-        "state": route_state(row),
-        "kinds": json.loads(row.provider_kinds or "[]"),
-        "masks": json.loads(row.masks or "[]"),
-        "flow": flow_name(row.companion_pack, row.companion_flow),
-        "retry": {**asdict(RetryPolicy()), **json.loads(row.retry_policy or "{}")},
-        "limit": json.loads(row.rate_limit) if row.rate_limit else None,
-        "versions": RouteTable(list(versions)),
-    }
-    return show(request, "console/route.html", f"{row.route_key} v{row.version}", **context)
-
-
 @page(rooms.WORKERS)
 def workers(request: HttpRequest) -> HttpResponseBase:
     now = clock.now()
@@ -127,8 +92,6 @@ def audit(request: HttpRequest) -> HttpResponseBase:
 
 URLS: Final[Urls] = (
     ("packs/", packs, "packs"),
-    ("routes/", routes, "routes"),
-    ("routes/<int:route_id>/", route, "route"),
     ("workers/", workers, "workers"),
     ("audit/", audit, "audit"),
 )
