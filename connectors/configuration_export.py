@@ -116,6 +116,11 @@ def _limit(limit: RateLimit) -> dict[str, Any]:
     return {"name": limit.name, **rate, **({"concurrency": limit.concurrency} if limit.concurrency else {})}
 
 
+def members_toml(members: Mapping[str, Any]) -> str:
+    """One table's members as lines of TOML, e.g. the settings of a pack. Raises TypeError for a value that TOML has no form for."""
+    return "\n".join(f"{_key(name)} = {_value(value)}" for name, value in members.items())
+
+
 def _section(path: Sequence[str], members: Mapping[str, Any]) -> Iterator[str]:
     yield ""
     yield f"[{'.'.join(_key(part) for part in path)}]"

@@ -44,6 +44,7 @@ class ConsoleSite(AdminSite):
         from ops_ui.views import (
             bulk,
             configuration,
+            connections,
             dead_letters,
             endpoint_actions,
             endpoints,
@@ -51,6 +52,7 @@ class ConsoleSite(AdminSite):
             generations,
             jobs,
             lanes,
+            packs,
             receipts,
             records,
             routes,
@@ -60,7 +62,7 @@ class ConsoleSite(AdminSite):
 
         # a verb before a key
         rooms = (actions, trace, bulk, work, receipts, events, generations, lanes, dead_letters, jobs, records, configuration)
-        setup = (endpoint_actions, endpoints, routes)
+        setup = (endpoint_actions, endpoints, packs, routes, connections)
         pages = [one for room in (*rooms, *setup) for one in room.URLS]
         return [*(path(url, self.admin_view(view), name=name) for url, view, name in pages), *super().get_urls()]
 

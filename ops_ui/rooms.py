@@ -32,6 +32,7 @@ RECORDS: Final = Room("records", "Records", "connectors.view_record", "Flow")
 PACKS: Final = Room("packs", "Packs", "connectors.view_pack", "Set-up")
 ENDPOINTS: Final = Room("endpoints", "Endpoints", "connectors.view_endpoint", "Set-up")
 ROUTES: Final = Room("routes", "Routes", "connectors.view_route", "Set-up")
+CONNECTIONS: Final = Room("connections", "Connections", "connectors.view_connection", "Set-up")
 UNVERIFIED: Final = Room("unverified", "Failed signatures", "connectors.view_unverifieddelivery", "Set-up")
 WORKERS: Final = Room("workers", "Workers", "projection.view_worker", "Service")
 AUDIT: Final = Room("audit", "Audit", "connectors.view_auditentry", "Service")
@@ -50,6 +51,7 @@ ROOMS: Final = (
     PACKS,
     ENDPOINTS,
     ROUTES,
+    CONNECTIONS,
     UNVERIFIED,
     WORKERS,
     AUDIT,

@@ -41,6 +41,7 @@ class World:
     route: int
     job: int = 0
     preview: int = 0
+    endpoint: int = 0
 
     @property
     def paths(self) -> dict[str, str]:
@@ -67,7 +68,14 @@ class World:
             "records": "/admin/records/",
             "record": f"/admin/records/{self.record}/",
             "packs": "/admin/packs/",
+            "endpoints": "/admin/endpoints/",
+            "endpoint-new": "/admin/endpoints/new/",
+            "endpoint": f"/admin/endpoints/{self.endpoint}/",
+            "endpoint-connect": f"/admin/endpoints/{self.endpoint}/connect/",
+            "connections": "/admin/connections/",
             "routes": "/admin/routes/",
+            "route-publish": f"/admin/routes/publish/?from={self.route}",
+            "route-publish-text": f"/admin/routes/publish/?as=text&from={self.route}",
             "route": f"/admin/routes/{self.route}/",
             "workers": "/admin/workers/",
             "audit": "/admin/audit/",
@@ -84,6 +92,8 @@ LISTS = (
     "replays",
     "records",
     "packs",
+    "endpoints",
+    "connections",
     "routes",
     "workers",
     "audit",
@@ -95,7 +105,7 @@ def build(text: str = "contact.changed", *, masks: tuple[str, ...] = ()) -> Worl
     activation.activate("test")
     activation.forget()
     pack = factories.install("generic", version=text[:60])
-    factories.endpoint(pack)
+    endpoint = factories.endpoint(pack)
     facts = factories.route(pack, text[:90], kind=text, mode="projection", masks=masks, settle=5.0)
     moment = now()
     payload = json.dumps({"id": text, text: text, "email": "ada@example.com"}, ensure_ascii=False)[:-1] + f',"n":{BIG},"f":1.10}}'
@@ -126,6 +136,7 @@ def build(text: str = "contact.changed", *, masks: tuple[str, ...] = ()) -> Worl
         route=facts.id,
         job=job(dead, text).id,
         preview=bulk_previews.make(JobKind.REPLAY, WorkFilter(error=text), actor=text[:100]).id,
+        endpoint=endpoint.id,
     )
 
 
@@ -157,6 +168,7 @@ def _receipt(pack: models.Pack, payload: str, text: str) -> models.Receipt:
     return factories.receipt(
         pack,
         f"[{payload}]",
+        endpoint_id=models.Endpoint.objects.get(pack_id=pack.id).id,
         delivery_id=text,
         headers={"content-type": text, text: "x"},
         url=f"https://hooks.example.com/?{text}",

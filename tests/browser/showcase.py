@@ -8,7 +8,7 @@ import random
 from datetime import datetime, timedelta
 from typing import Any
 
-from connectors import models
+from connectors import models, secrets
 from projection import activation, identity
 from projection.clock import now
 from projection.facts import RouteFacts
@@ -35,6 +35,7 @@ class Hour:
         self.numbers = itertools.count(28_841_000_117)
         self.contacts, self.repositories, self.orders = _routes()
         self.pack = models.Pack.objects.get(name="hubspot")
+        self.endpoint = models.Endpoint.objects.get(slug="crm")
 
     def at(self, minutes_ago: float) -> datetime:
         return self.now - timedelta(minutes=minutes_ago)
@@ -74,6 +75,7 @@ class Hour:
             else {}
         )
         headers = {"content-type": "application/json", "user-agent": "HubSpot Webhooks/1.0"}
+        columns.setdefault("endpoint_id", self.endpoint.id)
         return factories.receipt(
             self.pack, body, received_at=self.at(minutes_ago), state=state, headers=headers, **{**routed, **columns}
         )
@@ -176,7 +178,18 @@ def show_case() -> World:
         hour.contacts.id,
         job,
         preview,
+        _rotated(hour).id,
     )
+
+
+def _rotated(hour: Hour) -> models.Endpoint:
+    """The endpoint of the contacts, in the overlap of a rotation, with limits."""
+    live = [{"secret": "new", "expires_at": None}, {"secret": "old", "expires_at": (hour.now + timedelta(hours=23)).isoformat()}]
+    row = hour.endpoint
+    row.secrets, row.rotated_at, row.limits = secrets.encrypt(live), hour.at(57), json.dumps({"limit": [200, 1.0], "concurrency": 20})
+    row.save()
+    hour.event(hour.contacts, "contact:60117", 0.03)
+    return row
 
 
 def _flow(hour: Hour) -> None:
