@@ -30,8 +30,21 @@ class PrivateServer:
 
     def crash(self) -> None:
         """SIGKILL, as a power cut would; returns once nothing runs any more."""
-        os.kill(int(self._database.pid_file.read_text(encoding="ascii")), signal.SIGKILL)
+        os.kill(self.pid, signal.SIGKILL)
         wait_until(lambda: not self._use.is_running(), "the killed database has ended")
+
+    def stop(self) -> None:
+        """SIGTERM, as a service manager would; returns once it has ended in good order."""
+        os.kill(self.pid, signal.SIGTERM)
+        wait_until(lambda: not self._use.is_running(), "the stopped database has ended")
+
+    def is_running(self) -> bool:
+        return self._database.pid_file.exists() and self._use.is_running()
+
+    @property
+    def pid(self) -> int:
+        """Of the server that runs."""
+        return int(self._database.pid_file.read_text(encoding="ascii"))
 
     def start(self) -> None:
         """Returns once it answers again, after its recovery."""

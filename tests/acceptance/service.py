@@ -121,7 +121,7 @@ class Service:
         self.until_loops_run(since)
         return web, cluster
 
-    def manage(self, *arguments: str, expect: int = 0) -> Any:
+    def manage(self, *arguments: str, expect: int = 0, seconds: float = PATIENCE_SECONDS) -> Any:
         """The JSON answer of a command."""
         done = subprocess.run(
             [sys.executable, "manage.py", *arguments, "--json"],
@@ -129,7 +129,7 @@ class Service:
             env=self.environment,
             capture_output=True,
             text=True,
-            timeout=PATIENCE_SECONDS,
+            timeout=seconds,
             check=False,
         )
         assert done.returncode == expect, f"{arguments}: exit {done.returncode}\n{done.stdout}\n{done.stderr}"
