@@ -1,12 +1,13 @@
 """Is the installation progressing: does what is due move on, and is nothing due for too long?
 
 Alive and ready say that a process could work; this says that work is done. What nobody may take (a lane that is held, a route that is
-paused, limited or parked) does not count, so that an operator's own act is no alarm.
+paused, limited or parked) does not count, so that an operator's own act is no alarm. Work that was set aside while its route was closed
+counts from when it was open again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,11 +15,11 @@ from typing import Final
 
 from django.conf import settings
 
-from ops_ui import counts
+from ops_ui import counts, openings
 from projection import clock, queue_classes
 from projection.clock import from_db
+from projection.models import WorkItem
 from projection.sending import Sender
-from projection.states import State
 
 ROUTE: Final = "route"
 EXECUTE: Final = "execute"
@@ -30,6 +31,8 @@ STUCK_WORKERS_SECONDS: Final = settings.LONGEST_FLOW_TIMEOUT_SECONDS + 120
 """All threads of all workers may run flows of the longest time-out at once; then something ends."""
 
 _sql: Final = Sender(Path(__file__).parent / "sql")
+_known_classes: Final = set(queue_classes.WEIGHTS)
+"""Of this process: every class that it met, those of set-aside work while there is any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,22 +66,46 @@ class Finding:
 
 
 def findings() -> list[Finding]:
-    """What stands in the way of progress, now; none: all is well. Five statements. Raises the database's error."""
+    """What stands in the way of progress, now; none: all is well. About eight statements. Raises the database's error."""
     now = clock.now()
     rooms = _rooms(now)
     return [found for room in rooms if (found := judge(room, now, settings.HEADRACE_AGE_LIMIT_SECONDS)) is not None]
 
 
 def due_ages() -> list[Due]:
-    """The oldest due row of the router, and of the workers in each queue class. Three statements."""
+    """The oldest due row of the router, and of the workers in each queue class. Five statements, and one more for new routes or classes."""
     (receipt,) = _sql.fetch("read_oldest_due_receipt")
-    classes = sorted({*queue_classes.WEIGHTS, *(row[0] for row in _sql.fetch("read_queue_classes"))})
-    asked = [(state.value, name) for name in classes for state in (State.PENDING, State.RETRY)]
-    found: dict[str, list[datetime]] = {name: [] for name in classes}
-    for _, name, since in _sql.fetch_each("read_oldest_due_work", [(*one, *one) for one in asked]):
+    named = {*queue_classes.WEIGHTS, *(row[0] for row in _sql.fetch("read_queue_classes"))}
+    found: dict[str, list[datetime]] = {name: [] for name in named}
+    for name, since in _work_due(_classes(named)):
+        found.setdefault(queue_classes.base(name), []).append(since)
+    work = [Due(EXECUTE, name, min(moments, default=None)) for name, moments in sorted(found.items())]
+    return [Due(ROUTE, "", from_db(receipt[0])), *work]
+
+
+def _classes(named: Iterable[str]) -> list[str]:
+    """Every class with waiting work, set-aside ones (`default~42`) too. One statement, one more for each that this process did not know."""
+    _known_classes.update(named)
+    while True:
+        there = {row[1] for row in WorkItem.objects.read_due_classes(sorted(_known_classes))}
+        if there <= _known_classes:
+            break
+        _known_classes.update(there)
+    _known_classes.difference_update([name for name in _known_classes - there if queue_classes.is_aside(name)])
+    return sorted(_known_classes)
+
+
+def _work_due(classes: Sequence[str]) -> Iterator[tuple[str, datetime]]:
+    """(queue class, since when) of the oldest work of each route in each class that somebody could take now."""
+    asked = [(state.value, name) for name in classes for state in queue_classes.CLAIMABLE]
+    rows = _sql.fetch_each("read_oldest_due_work", [(*one, *one) for one in asked])
+    if not rows:
+        return
+    now, opened, routes = clock.now(), openings.read(), openings.routes({row[2] for row in rows})
+    for _, name, route_id, due in rows:
+        since = opened.since(routes.get(route_id), from_db(due), now)
         if since is not None:
-            found[name].append(from_db(since))
-    return [Due(ROUTE, "", from_db(receipt[0])), *(Due(EXECUTE, name, min(found[name], default=None)) for name in classes)]
+            yield name, since
 
 
 def _rooms(now: datetime) -> list[Room]:

@@ -32,11 +32,13 @@ def forget_what_was_read() -> None:
     """The caches of this process hold rows of the test before."""
     from connectors import connections as http_connections
     from connectors import endpoints_cache, installed_packs  # here: Django's apps are loaded by now
+    from ops_ui import openings
     from projection import claim
 
     for cache in (http_connections.of, endpoints_cache.find, installed_packs.of):
         cache.forget()
     claim.forget()
+    openings.forget()
 
 
 @pytest.fixture(scope="session", autouse=True)

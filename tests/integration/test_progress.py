@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -10,16 +10,22 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from connectors.models import Receipt
+from connectors import pausing
+from connectors.models import AuditEntry, Receipt, Route
 from ops_ui import health, progress
-from projection import clock, lanes
+from ops_ui.progress import RESTART_SECONDS, STUCK_WORKERS_SECONDS
+from projection import breaker, clock, lanes
 from projection.claim import claim
-from projection.models import ProjectionProtocol, Worker, WorkItem
+from projection.facts import RateLimit
+from projection.models import Destination, ProjectionProtocol, RateBucket, Worker, WorkItem
+from projection.queue_classes import WEIGHTS
 from projection.worker import drain_claims
 from tests import console_world
 from tests.commands import run, say
-from tests.deliveries import Ingress, changes, open_ingress
+from tests.deliveries import Ingress, change, changes, open_ingress
 from tests.flows_of_tests import Recorder, recording
+from tests.server_work import texts_recorded
+from tests.workers_by_hand import let_leases_run_out
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -195,3 +201,94 @@ def test_a_process_that_fell_silent_is_not_alive(site: Ingress) -> None:
     console_world.worker("worker")
     Worker.objects.update(seen_at=ago(31))
     assert codes() == ["no_worker"]
+
+
+# ---- work whose route is, or was, closed: a claim sets it aside into a class of its route
+
+
+def closed_by(kind: str, site: Ingress) -> Callable[[float], object]:
+    """Work of a route that is closed, and set aside; what is returned opens it, so many seconds ago."""
+    options = {
+        "limit": {"limit": RateLimit("api", 1, 1.0)},
+        "destination": {"flow": "test.away"},
+    }
+    site.route(mode="per_event", **options.get(kind, {}))
+    site.admit(*[change(n) for n in range(3)])
+    WorkItem.objects.update(run_after=ago(10_000))
+    if kind == "limit":
+        claim(1, owner="a", lease_seconds=60)
+        RateBucket.objects.update(next_slot_at=ago(-3600))
+        return lambda seconds: RateBucket.objects.update(next_slot_at=ago(seconds))
+    if kind == "destination":
+        Destination.objects.create(
+            name_key=breaker.key_of("test.away"), name="test.away", state="open", failures=9, openings=1, parked_until=ago(-3600)
+        )
+        return lambda seconds: Destination.objects.update(parked_until=ago(seconds))
+    names = {"namespace": "default", "pack": "generic", "route": "contact"}
+    pausing.pause(kind, "default", names[kind], actor="op", reason="look")  # type: ignore[arg-type]  # a Kind
+
+    def open_again(seconds: float) -> None:
+        pausing.resume(kind, "default", names[kind], actor="op", reason="done")  # type: ignore[arg-type]  # as above
+        AuditEntry.objects.update(at=ago(seconds))
+
+    return open_again
+
+
+@pytest.mark.parametrize("kind", ["namespace", "pack", "route", "limit", "destination"])
+def test_what_is_closed_is_no_standstill_and_what_was_opened_and_does_not_move_is_one(
+    kind: str, site: Ingress, flow: Recorder
+) -> None:
+    with recording("test.away"):
+        open_again = closed_by(kind, site)
+        assert not any(ages().values()), "nobody may take it, so nobody is late"
+        assert claim(10, owner="a", lease_seconds=60).items == ()
+        assert WorkItem.objects.filter(queue_class__startswith="default~").exists()
+        assert codes() == []
+        open_again(0)
+        assert codes() == [], "as if it had come due just now"
+        open_again(RESTART_SECONDS + 5)
+        assert codes() == ["no_worker"]
+        assert {due.queue_class for due in progress.due_ages()} == {"", *WEIGHTS}, "its class is the route's own"
+        console_world.worker("worker")
+        assert codes() == []
+        open_again(STUCK_WORKERS_SECONDS + 5)
+        assert codes() == ["workers_stuck"]
+
+
+def test_work_that_waits_for_a_place_of_its_limit_is_late_once_the_lease_in_it_is_over(site: Ingress, flow: Recorder) -> None:
+    site.route(mode="per_event", limit=RateLimit("api", concurrency=1))
+    site.admit(*[change(n) for n in range(3)])
+    WorkItem.objects.update(run_after=ago(10_000))
+    assert len(claim(10, owner="a", lease_seconds=60).items) == 1
+    assert claim(10, owner="a", lease_seconds=60).items == ()
+    assert codes() == []
+    let_leases_run_out()
+    assert codes() == ["no_worker"]
+
+
+def test_a_pause_that_ended_by_itself_counts_from_then(site: Ingress, flow: Recorder) -> None:
+    waiting(site)
+    pausing.pause("route", "default", "contact", actor="op", reason="look", resume_at=ago(-60))
+    claim(10, owner="a", lease_seconds=60)
+    Route.objects.update(resume_at=ago(30))
+    assert codes() == []
+    Route.objects.update(resume_at=ago(90))
+    assert codes() == ["no_worker"]
+
+
+def test_work_in_many_classes_of_closed_routes_is_found(site: Ingress, flow: Recorder) -> None:
+    """More of them than this process has met: each costs one look, once."""
+    for number in range(6):
+        site.route(f"r{number}", mode="per_event", on=(f"k{number}",))
+    site.admit(*[change(number, kind=f"k{number}") for number in range(6)])
+    WorkItem.objects.update(run_after=ago(10_000))
+    pausing.pause("namespace", "default", "default", actor="op", reason="look")
+    claim(10, owner="a", lease_seconds=60)
+    assert len(set(WorkItem.objects.values_list("queue_class", flat=True))) == 6
+    pausing.resume("namespace", "default", "default", actor="op", reason="done")
+    AuditEntry.objects.update(at=ago(100))
+    WorkItem.objects.exclude(queue_class=max(WorkItem.objects.values_list("queue_class", flat=True))).update(run_after=ago(-3600))
+    assert codes() == ["no_worker"]
+    with texts_recorded() as texts:
+        assert codes() == ["no_worker"]
+    assert len(texts) <= 9, texts
