@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from connectors.coalescing import estimate
 
+unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""How fast a busy machine makes up examples says nothing about them."""
 ARRIVALS = st.lists(st.lists(st.integers(0, 300).map(float), max_size=12), max_size=5)
 
 
@@ -33,6 +35,7 @@ def test_no_event_is_no_execution() -> None:
     assert (found.events, found.executions, found.mean_delay, found.longest_delay, found.saved) == (0, 0, 0, 0, 0)
 
 
+@unhurried
 @given(ARRIVALS, st.integers(1, 100), st.integers(1, 100))
 def test_a_longer_settling_time_never_takes_more_executions(sources: list[list[float]], shorter: int, more: int) -> None:
     first, second = estimate(sources, shorter), estimate(sources, shorter + more)
@@ -41,6 +44,7 @@ def test_a_longer_settling_time_never_takes_more_executions(sources: list[list[f
     assert 0 <= first.mean_delay <= shorter
 
 
+@unhurried
 @given(ARRIVALS, st.integers(1, 100))
 def test_every_event_waits_for_the_end_of_exactly_one_burst(sources: list[list[float]], settle: int) -> None:
     """Counted another way: an event opens a burst when none that is open covers it."""
