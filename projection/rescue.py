@@ -50,9 +50,10 @@ def rescue(limit: int = BATCH) -> int:
 def _log_fault(item_id: int, error: Exception) -> None:
     work_id = WorkItem.objects.filter(id=item_id).values_list("work_id", flat=True).first()
     if isinstance(error, RowLocked):
-        log_event("rescue", level="warning", work_id=work_id, reason=str(error))
+        log_event("rescue", level="warning", count=0, work_id=work_id, reason=str(error))
         return
-    log_event("rescue", level="error", work_id=work_id, error=error_text(error), reason="left as it is; run `audit`")
+    reason = "left as it is; run `audit`"
+    log_event("rescue", level="error", count=0, work_id=work_id, error=error_text(error), reason=reason)
 
 
 def _rescue(ids: Sequence[int]) -> Ended:

@@ -82,8 +82,11 @@ def suite_database_url() -> str:
 
 
 @contextmanager
-def serving(folder: Path, application: str = "ops_ui.wsgi", **settings: str) -> Iterator[Web]:
-    """gunicorn under the project's configuration; the socket is ours, so a request waits until a worker is there."""
+def serving(folder: Path, application: str = "ops_ui.wsgi", *options: str, **settings: str) -> Iterator[Web]:
+    """gunicorn under the project's configuration; the socket is ours, so a request waits until a worker is there.
+
+    `options` are gunicorn's.
+    """
     environment = os.environ | {
         "HEADRACE_DATABASE_URL": suite_database_url(),
         "HEADRACE_STATE_DIR": str(folder),
@@ -100,6 +103,7 @@ def serving(folder: Path, application: str = "ops_ui.wsgi", **settings: str) -> 
             "python:ops_ui.gunicorn_conf",
             "--bind",
             f"fd://{fd}",
+            *options,
             application,
         ]
         process = subprocess.Popen(command, cwd=CHECKOUT, env=environment, pass_fds=(fd,), stdout=log, stderr=log)

@@ -15,23 +15,12 @@ from connectors import endpoints_cache, spool_files, spooling
 from connectors.delivery import Headers, IngressRequest
 from connectors.receive import draft_of
 from connectors.spooled import identified
-from projection import activation
 from projection.models import Event
-from tests import factories
-from tests.deliveries import SETTINGS, Ingress
 from tests.faults.children import Command, Nursery
 from tests.faults.kills import EveryPoint, rooms
-from tests.faults.world import AT_ONCE, ROUTE, World
+from tests.faults.world import AT_ONCE, ROUTE, World, item_a_delivery
 
 pytestmark = [pytest.mark.acceptance]
-
-
-def item_a_delivery() -> Ingress:
-    """An endpoint whose deliveries are one item each, and known by its id."""
-    activation.activate("test")
-    pack = factories.install("generic", settings={name: text for name, text in SETTINGS.items() if name != "items"})
-    factories.endpoint(pack)
-    return Ingress(pack, "main")
 
 
 def test_what_receives(nursery: Nursery, tmp_path: Path) -> None:

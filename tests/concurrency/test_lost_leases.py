@@ -49,7 +49,9 @@ def test_an_end_that_waits_for_the_rescue_of_its_own_lease_is_lost(end: str) -> 
     assert set(WorkItem.objects.values_list("state", flat=True)) == {"processed"}
 
 
-def test_a_worker_that_stands_still_in_the_middle_of_an_end_keeps_no_other_lane_from_its_rescue() -> None:
+def test_a_worker_that_stands_still_in_the_middle_of_an_end_keeps_no_other_lane_from_its_rescue(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """Its transaction holds its own item for as long as it stands still; the others of its batch have run out as well."""
     ingress = open_ingress()
     ingress.route()
@@ -60,6 +62,9 @@ def test_a_worker_that_stands_still_in_the_middle_of_an_end_keeps_no_other_lane_
         with completion_open([frozen]):
             rival = Rival(rescue)
             assert rival.ends_at_once() == len(others)
+        said = capsys.readouterr().err
+        assert frozen.claimed.item.work_id in said
+        assert '"measure"' not in said, "who measures understands the line"
         assert states(frozen.claimed.item.source_lane.partition(":")[2]) == ["processed"], "it was its to end"
         assert rescue() == 0
         drain_claims()

@@ -44,7 +44,7 @@ class Child:
     def points(self) -> list[str]:
         """What it made durable at each of its commit points, or would have: in order, the one at which it ended included."""
         with contextlib.suppress(FileNotFoundError):
-            return [line.split(" ", 1)[1] for line in (self.folder / "points").read_text(encoding="utf-8").splitlines()]
+            return (self.folder / "points").read_text(encoding="utf-8").splitlines()
         return []
 
     @property
@@ -111,7 +111,8 @@ class Nursery:
     def end_all(self) -> None:
         """Kill what a test has left."""
         for child in list(self._alive):
-            child.send(signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                child.send(signal.SIGKILL)
             self.wait(child)
 
     def close(self) -> None:
@@ -127,6 +128,7 @@ class Nursery:
         if not select.select([self._process.stdout], [], [], PATIENCE_SECONDS)[0] and about is not None:
             about.send(signal.SIGKILL)
             self._process.stdout.readline()
+            self._alive.remove(about)
             raise AssertionError(f"it did not end:\n{about.said}")
         line = self._process.stdout.readline()
         assert line, (self._folder / "nursery").read_text(encoding="utf-8")

@@ -5,8 +5,6 @@ What an execution does besides is in the payload of its selected event (`outcome
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -14,6 +12,8 @@ from typing import Final
 from connectors import audit_log
 from projection import flows
 from projection.flows import DeadLetter, Generation, Skip
+from tests.faults.orders import STOP
+from tests.faults.victim import to_itself
 
 
 def ran(form: str, generation: Generation) -> None:
@@ -28,7 +28,7 @@ def ran(form: str, generation: Generation) -> None:
     if outcome == "retry" and generation.attempt == 1:
         raise ValueError("as the test wants it")
     if outcome == "stop" and generation.attempt == 1:
-        os.kill(os.getpid(), signal.SIGSTOP)
+        to_itself(STOP)
 
 
 def atomic(generation: Generation) -> None:

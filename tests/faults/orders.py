@@ -16,11 +16,12 @@ DROP: Final = 0
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """At its `number`-th commit point (from 1) the process sends itself the signal."""
+    """At its `number`-th commit point (from 1) the process sends itself the signal; with `room` only those of that room count."""
 
     number: int
     side: Side
     signal: int = KILL
+    room: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,14 @@ from django.db.models import Sum
 from connectors.ingress_audit import audit_everything
 from connectors.models import AuditEntry, Receipt
 from connectors.router import drain_receipts
-from projection import clock
+from projection import activation, clock
 from projection.attempts import Attempt
 from projection.complete import complete
 from projection.facts import RateLimit, RetryPolicy
 from projection.models import Event, WorkItem
 from projection.states import NONTERMINAL, State
+from tests import factories
+from tests.deliveries import SETTINGS as PACK_SETTINGS
 from tests.deliveries import Ingress, change, open_ingress
 from tests.faults.children import Nursery
 from tests.faults.flows import registered
@@ -38,6 +40,14 @@ LIMIT: Final = RateLimit("faults", 1000, 1.0)
 """Never reached; it makes the claim a transaction of several statements."""
 WORK: Final = ("run_worker", "--drain")
 ROUTE: Final = ("route_receipts", "--drain")
+
+
+def item_a_delivery() -> Ingress:
+    """An endpoint whose deliveries are one item each, and known by its id."""
+    activation.activate("test")
+    pack = factories.install("generic", settings={name: text for name, text in PACK_SETTINGS.items() if name != "items"})
+    factories.endpoint(pack)
+    return Ingress(pack, "main")
 
 
 class World:
@@ -130,7 +140,7 @@ class World:
         assert Counter(Receipt.objects.values_list("state", flat=True)) == self.receipts
         events = Counter(Event.objects.filter(replay_of_event_id=None).values_list("delivery_id", "event_kind"))
         assert events == self.events
-        acknowledged = Receipt.objects.aggregate(events=Sum("event_count"))["events"]
+        acknowledged = Receipt.objects.aggregate(events=Sum("event_count"))["events"] or 0
         assert acknowledged == events.total(), "each event is the receipt's that it came by, and no duplicate of itself"
         assert not WorkItem.objects.filter(state__in=[state.value for state in NONTERMINAL]).exists()
         for form in self._forms:
