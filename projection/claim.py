@@ -62,7 +62,7 @@ def claim(limit: int, *, owner: str, lease_seconds: int, busy: Collection[str] =
     """Take at most `limit` due items whose flows this process has, none for a `busy` destination.
 
     Four or five statements, for work of a limited route four to six more; one when nothing is due, two while all that is due is closed. A
-    class that this process meets for the first time costs one look more where nothing was taken.
+    class that this process meets for the first time costs one look more.
     """
     lease = Lease(owner, str(uuid.uuid4()), lease_seconds)
     while (batch := _claim(limit, lease, busy)) is None:
@@ -72,15 +72,13 @@ def claim(limit: int, *, owner: str, lease_seconds: int, busy: Collection[str] =
 
 def _claim(limit: int, lease: Lease, busy: Collection[str]) -> ClaimedBatch | None:
     """None: there may be more now. Results of an old binary were copied, and what waited behind them may be of a class that had nothing
-    due before; or nothing was taken while a class was met for the first time, and another one may stand behind it.
+    due before.
     """
-    known = set(_known_classes)
     due = _due_classes()
-    is_news = any(name not in known for _, name, _, _ in due)
     ready = [(state, name) for state, name, run_after, now in due if run_after <= now]
     moments = [run_after for _, _, run_after, now in due if run_after > now]
     if not ready:
-        return None if is_news else ClaimedBatch(lease.token, (), _seconds_until(moments, due[0][3]) if due else None)
+        return ClaimedBatch(lease.token, (), _seconds_until(moments, due[0][3]) if due else None)
     closed = closures.read(busy)
     opened = closures.open_classes(ready, closed)
     clear = closures.set_aside(opened, closed, _known_classes)
@@ -88,7 +86,7 @@ def _claim(limit: int, lease: Lease, busy: Collection[str]) -> ClaimedBatch | No
     taken = swap_without_lost_lanes(lambda lost: candidates(clear, limit, closed, lost, copied), lease, closed.probes)
     if taken.ids:
         return _read_back(taken, lease)
-    if copied or is_news:
+    if copied:
         return None
     now = due[0][3]
     goes_on = len(clear) < len(opened)
@@ -104,10 +102,16 @@ def forget() -> None:
 
 
 def _due_classes() -> list[tuple[State, str, datetime, datetime]]:
-    """(state, class, earliest RunAfter, now), naive, of every class with waiting work, set-aside ones in an order of chance."""
-    rows = WorkItem.objects.read_due_classes(sorted(_known_classes))
-    found = {name for _, name, _, _ in rows}
-    _known_classes.update(found)
+    """(state, class, earliest RunAfter, now), naive, of every class with waiting work, set-aside ones in an order of chance.
+
+    One statement, and one more while it finds a class that this process has not met: others may stand behind it.
+    """
+    while True:
+        rows = WorkItem.objects.read_due_classes(sorted(_known_classes))
+        found = {name for _, name, _, _ in rows}
+        if found <= _known_classes:
+            break
+        _known_classes.update(found)
     _known_classes.difference_update([name for name in _known_classes - found if queue_classes.is_aside(name)])
     due = [(State(state), name, run_after, now) for state, name, run_after, now in rows]
     aside = [one for one in due if queue_classes.is_aside(one[1])]

@@ -16,9 +16,12 @@ from tests.model.steps import (
     OldBinaryLeases,
     OldBinaryWrites,
     One,
+    Pause,
     Repair,
     Replay,
+    Resume,
     Step,
+    StepBack,
 )
 
 FOUND: dict[str, list[Step]] = {
@@ -36,6 +39,13 @@ FOUND: dict[str, list[Step]] = {
     ],
     "what an old binary finished ran a second time": [
         OldBinaryWrites(kind=3), Repair(), OldBinaryLeases(), OldBinaryEnds(), Claim(),
+    ],
+    "a claim took nothing of the second of two set-aside classes that it met for the first time together": [
+        Pause(), Deliver((One(kind=2, laneless=True),)), Claim(), Resume(), Claim(100),
+    ],
+    "a repair left a whole namespace alone because one of its projections could not be made": [
+        Deliver((One(kind=1),), at=1), OldBinaryWrites(kind=1), Advance(4.999999), Deliver((One(kind=1), One(again=3))),
+        OldBinaryWrites(at=1), StepBack(), Deliver((One(kind=1),)), OldBinaryWrites(kind=1),
     ],
 }  # fmt: skip
 
