@@ -106,12 +106,13 @@ def run_atomic(
 
     Once `stop()` is true, what has not started is handed back. On a conflict code the flows of the transaction run again in the same
     attempt. An item whose lease was lost rolls everything of its transaction back; the others run again without it. After any other
-    error of a transaction each attempt runs in one of its own, so that the one at fault fails alone. Raises the database's error when
-    it is away.
+    error of a transaction each attempt runs in one of its own, so that the one at fault fails alone; a connection that the server ended
+    is not its fault before it happens again. Raises the database's error when it is away.
     """
     waiting = list(attempts)
     most = len(waiting)
     finished: list[Ended] = []
+    interrupted = ""  # work id of the attempt whose connection was lost once
     while waiting:
         if stop():
             return [*finished, complete([hand_back(attempt) for attempt in waiting])]
@@ -126,6 +127,10 @@ def run_atomic(
             if most > 1:
                 log_event("execute", level="warning", count=len(waiting), error=error_text(error), state="one by one")
                 most = 1
+                continue
+            if is_connection_lost(error) and waiting[0].claimed.item.work_id != interrupted:
+                interrupted = waiting[0].claimed.item.work_id
+                log_event("execute", level="warning", work_id=interrupted, error=error_text(error), state="again")
                 continue
             finished.append(complete([failure(waiting.pop(0), error)]))
             continue

@@ -22,7 +22,7 @@ from projection.attempts import Attempt, failure, hand_back
 from projection.complete import Ending
 from projection.destinations import AT_ONCE, destination_of
 from projection.logs import log_event
-from projection.lost_connection import is_database_away
+from projection.lost_connection import is_connection_lost, is_database_away
 from projection.outages import Outage
 from projection.retry_policy import error_text
 from projection.stuck import give_up
@@ -265,8 +265,11 @@ class SideBySide:
             or now - self._oldest_ended >= FLUSH_SECONDS
         )
 
-    def _write_all(self, endings: list[Ending]) -> list[Ending]:
-        """Write endings; those that shall be tried again. One that cannot be written is left to its lease, and said so."""
+    def _write_all(self, endings: list[Ending], *, again: bool = False) -> list[Ending]:
+        """Write endings; those that shall be tried again. One that cannot be written is left to its lease, and said so.
+
+        A lost connection is no ending's fault before it happens `again` on a fresh one: the server ends idle ones.
+        """
         try:
             self._write(endings)
         except Exception as error:  # noqa: BLE001 - whatever it is, endings are evidence that must not be lost with a thread
@@ -277,6 +280,8 @@ class SideBySide:
                 return endings
             if len(endings) > 1:
                 return [ending for one in endings for ending in self._write_all([one])]
+            if is_connection_lost(error) and not again:
+                return self._write_all(endings, again=True)
             log_event("complete", level="error", work_id=endings[0].work_id, reason="left to its lease")
             self._abandon(endings[0])
         self._failures, self._retry_at = 0, 0.0

@@ -9,15 +9,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from django.db import connection
+
 from connectors import audit_log
 from projection import flows
 from projection.flows import DeadLetter, Generation, Skip
 from tests.faults.orders import STOP
-from tests.faults.victim import to_itself
+from tests.faults.victim import drop, to_itself
+
+_dropped: Final[set[str]] = set()
+"""Items whose connection was ended."""
 
 
 def ran(form: str, generation: Generation) -> None:
-    """The flow's own write, then the outcome. `retry` and `stop` are of the first attempt alone, `dead` not of a replay."""
+    """The flow's own write, then the outcome. `retry` and `stop` are of the first attempt alone, `dead` not of a replay, `drop` of the
+    first run of each item in a process."""
     inputs = [one.ordinal for one in generation.inputs]
     audit_log.record("flow", f"ran.{form}", generation.work_id, detail={"inputs": inputs, "attempt": generation.attempt})
     outcome = generation.selected.data.get("outcome")
@@ -29,6 +35,9 @@ def ran(form: str, generation: Generation) -> None:
         raise ValueError("as the test wants it")
     if outcome == "stop" and generation.attempt == 1:
         to_itself(STOP)
+    if outcome == "drop" and generation.work_id not in _dropped:
+        _dropped.add(generation.work_id)
+        drop(connection)
 
 
 def atomic(generation: Generation) -> None:

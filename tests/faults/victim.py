@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 from pathlib import Path
+from typing import Any
 
 from tests.faults.orders import DROP, At
 from tests.faults.points import Place
@@ -40,7 +41,7 @@ class CommitPoints:
         if at is None or (at.number, at.side) != (self._mine.number, side):
             return
         if at.signal == DROP:
-            drop(place)
+            drop(place.connection)
         else:
             to_itself(at.signal)
 
@@ -50,9 +51,8 @@ def to_itself(number: int) -> None:
     signal.pthread_kill(threading.get_ident(), number)
 
 
-def drop(place: Place) -> None:
-    """The server ends the connection of this place, told so by another connection."""
-    own = place.connection
+def drop(own: Any) -> None:
+    """The server ends this connection, told so by another one."""
     number = own.connection.thread_id()
     other = own.copy()
     try:

@@ -76,6 +76,19 @@ def test_an_atomic_group_goes_on_when_only_its_connection_was_lost() -> None:
     assert not WorkFailure.objects.exists()
 
 
+@pytest.mark.parametrize("losses", [1, 2])
+def test_an_atomic_flow_is_blamed_for_a_lost_connection_only_when_it_happens_again(losses: int) -> None:
+    ingress = per_event()
+    ingress.admit(change(7))
+    with recording(atomic=True) as seen:
+        seen.acts += [lose_connection] * losses
+        assert drain_claims() == 1
+    item = WorkItem.objects.get()
+    assert (item.state, item.attempts) == (("processed", 1) if losses == 1 else ("retry", 1))
+    assert [attempt for _, attempt, _ in seen.runs] == [1, 1]
+    assert WorkFailure.objects.count() == losses - 1
+
+
 def test_a_plain_flow_that_lost_its_connection_leaves_the_next_one_a_fresh_one() -> None:
     ingress = per_event()
     ingress.admit(change(7), change(8))

@@ -105,6 +105,15 @@ def test_a_pool_that_closes_while_the_database_stays_away_leaves_its_items_to_th
     assert set(WorkItem.objects.values_list("state", flat=True)) == {"processing"}
 
 
+@pytest.mark.parametrize("losses", [1, 2])
+def test_a_connection_that_the_server_ended_is_no_ending_s_fault_unless_it_happens_again(losses: int) -> None:
+    written = Written(*[OperationalError(2013, "Lost connection to server during query")] * losses)
+    with recording():
+        run_all(attempts_of(1), written, processed)
+    assert written.abandoned == ([] if losses == 1 else [WorkItem.objects.get().work_id])
+    assert WorkItem.objects.get().state == ("processed" if losses == 1 else "processing")
+
+
 def test_an_ending_that_cannot_be_written_harms_no_other(capsys: pytest.CaptureFixture[str]) -> None:
     with recording():
         attempts = attempts_of(4)
