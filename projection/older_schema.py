@@ -13,6 +13,7 @@ from django.db import connection
 
 COLUMN: Final = "ReplayOfWorkId"
 _NAMED: Final = re.compile(r"(?:\b\w\.)?\bReplayOfWorkId\b")
+_FORCED: Final = re.compile(r" FORCE INDEX \(ReplayOfWorkId\)")
 
 _is_there = False
 
@@ -38,4 +39,4 @@ def forget() -> None:
 
 def fitted(text: str) -> str:
     """The statement as the schema can take it."""
-    return _NAMED.sub("NULL", text) if COLUMN in text and is_before_replays() else text
+    return _NAMED.sub("NULL", _FORCED.sub("", text)) if COLUMN in text and is_before_replays() else text

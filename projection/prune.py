@@ -51,14 +51,17 @@ def prune(terms: Terms, *, dry_run: bool = False, preview: Preview | None = None
 
 
 def _units(terms: Terms, preview: Preview | None) -> Iterator[Callable[[], Pruned]]:
-    """Everything there is to do, piece by piece: each a transaction of its own, or in a dry run some reads."""
+    """Everything there is to do, piece by piece: each a transaction of its own, or in a dry run some reads.
+
+    Unrouted facts go first. A sweep would route one again whose routed copy is gone, and what that has done would be done twice.
+    """
+    for events in _unrouted(terms):
+        yield _unit(partial(remove_events, events, preview), preview)
     for keys, items in _pages(terms):
         for some_keys in chunks(keys, KEYS_A_UNIT):
             yield from _projections(some_keys, terms, preview)
         for some_items in chunks(items, ITEMS_A_UNIT):
             yield _unit(partial(per_event, some_items, terms, preview), preview)
-    for events in _unrouted(terms):
-        yield _unit(partial(remove_events, events, preview), preview)
 
 
 def _unit(act: Callable[[], Pruned], preview: Preview | None) -> Callable[[], Pruned]:

@@ -1,15 +1,17 @@
 -- name: read_old_receipts
 -- A page of receipts of a state past their term, by (ReceivedAt, Id) behind a position, and whether an event of each is retained. No
--- lock. A page is bounded in rows read, not found. Indexes alone: ix_receipt_state, ix_event_receipt.
-SELECT r.ReceivedAt, r.Id, EXISTS (SELECT 1 FROM `_System_ConnectorEvent` e WHERE e.ReceiptId = r.Id)
+-- lock. A page is bounded in rows read, not found. Indexes alone, forced: ix_receipt_state (the state as in `read_ended_before`),
+-- ix_event_receipt.
+SELECT r.ReceivedAt, r.Id,
+  (SELECT e.Id FROM `_System_ConnectorEvent` e FORCE INDEX (ix_event_receipt) WHERE e.ReceiptId = r.Id LIMIT 1) IS NOT NULL
 FROM `_System_ConnectorReceipt` r FORCE INDEX (ix_receipt_state)
-WHERE r.State = %(state)s AND r.ReceivedAt < %(before)s AND r.ReceivedAt >= %(after_time)s
+WHERE r.State >= %(state)s AND r.State <= %(state)s AND r.ReceivedAt < %(before)s AND r.ReceivedAt >= %(after_time)s
   AND (r.ReceivedAt, r.Id) > (%(after_time)s, %(after_id)s)
-ORDER BY r.ReceivedAt, r.Id LIMIT %(limit)s
+ORDER BY r.State, r.ReceivedAt, r.Id LIMIT %(limit)s
 
 -- name: read_events_of_receipts
 -- Which events of these receipts are retained. No lock. Index alone: ix_event_receipt.
-SELECT ReceiptId, Id FROM `_System_ConnectorEvent` WHERE ReceiptId IN %(ids)s
+SELECT ReceiptId, Id FROM `_System_ConnectorEvent` FORCE INDEX (ix_event_receipt) WHERE ReceiptId IN %(ids)s
 
 -- name: read_body_lengths
 -- Size of the bodies that are about to go. No lock.

@@ -30,35 +30,36 @@ VALUES
 
 -- name: read_event_ids
 -- Ids of the facts of a range of ordinals (an AUTO_INCREMENT is no order, so they are read back). Index: ix_event_ordinal.
-SELECT EnqueueOrdinal, Id FROM `_System_ConnectorEvent`
+SELECT EnqueueOrdinal, Id FROM `_System_ConnectorEvent` FORCE INDEX (ix_event_ordinal)
 WHERE Namespace = %(namespace)s AND EnqueueOrdinal BETWEEN %(first)s AND %(last)s
 
 -- name: read_current_generations
 -- Ids of the nonterminal generations of K keys, in one snapshot, without locks: at most one active each (unique key) and at most
 -- K + 1 queued ones, so that an ambiguous key is noticed without reading all of its rows. Indexes: ProjectionActiveKey, ix_work_current.
-SELECT Id FROM `_System_ConnectorWorkItem` WHERE ProjectionActiveKey IN %(keys)s
+SELECT Id FROM `_System_ConnectorWorkItem` FORCE INDEX (ProjectionActiveKey) WHERE ProjectionActiveKey IN %(keys)s
 UNION ALL
-(SELECT Id FROM `_System_ConnectorWorkItem`
+(SELECT Id FROM `_System_ConnectorWorkItem` FORCE INDEX (ix_work_current)
  WHERE ProjectionKey IN %(keys)s AND State = 'blocked' AND ProjectionActiveKey IS NULL ORDER BY Id LIMIT %(limit)s)
 
 -- name: lock_work_items
 -- Locks work items by ascending primary key. Missing rows: pruned meanwhile.
-SELECT {work_columns} FROM `_System_ConnectorWorkItem` WHERE Id IN %(ids)s ORDER BY Id FOR UPDATE
+SELECT {work_columns} FROM `_System_ConnectorWorkItem` FORCE INDEX (PRIMARY) WHERE Id IN %(ids)s ORDER BY Id FOR UPDATE
 
 -- name: read_newest_ordinary
 -- For each of the given events: the newest retained ordinary generation of its projection (NULL: none). Index only: ix_work_coverage.
 -- MySQL reads that index backwards, instead of the projection's whole history, only if the order names its first column too.
 SELECT e.Id,
-  (SELECT g.LaneOrdinal FROM `_System_ConnectorWorkItem` g
+  (SELECT g.LaneOrdinal FROM `_System_ConnectorWorkItem` g FORCE INDEX (ix_work_coverage)
    WHERE g.ProjectionKey = e.ProjectionKey AND g.ReplayOfWorkId IS NULL
    ORDER BY g.ProjectionKey DESC, g.LaneOrdinal DESC, g.EventId DESC LIMIT 1)
 FROM `_System_ConnectorEvent` e WHERE e.Id IN %(event_ids)s
 
 -- name: read_any_generation
--- For each of the given events: whether any generation of its projection is retained. Index only, whichever starts with ProjectionKey.
+-- For each of the given events: whether any generation of its projection is retained. One step of the forced ix_work_current.
 SELECT e.Id FROM `_System_ConnectorEvent` e
 WHERE e.Id IN %(event_ids)s
-  AND EXISTS (SELECT 1 FROM `_System_ConnectorWorkItem` g WHERE g.ProjectionKey = e.ProjectionKey)
+  AND (SELECT g.Id FROM `_System_ConnectorWorkItem` g FORCE INDEX (ix_work_current)
+       WHERE g.ProjectionKey = e.ProjectionKey LIMIT 1) IS NOT NULL
 
 -- name: read_per_event_work
 -- Which of the WorkIds exist. Index: unique WorkId.

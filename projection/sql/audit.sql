@@ -51,8 +51,8 @@ ORDER BY e.Id LIMIT %(limit)s
 SELECT COUNT(*) OVER (), e.Id, e.EnqueueOrdinal, e.Namespace
 FROM `_System_ConnectorEvent` e
 WHERE e.Id > %(after)s AND e.Id <= %(last)s AND e.EnqueueOrdinal > 0
-  AND EXISTS (SELECT 1 FROM `_System_ConnectorEvent` o
-              WHERE o.Namespace = e.Namespace AND o.EnqueueOrdinal = e.EnqueueOrdinal AND o.Id < e.Id)
+  AND (SELECT o.Id FROM `_System_ConnectorEvent` o FORCE INDEX (ix_event_ordinal)
+       WHERE o.Namespace = e.Namespace AND o.EnqueueOrdinal = e.EnqueueOrdinal AND o.Id < e.Id LIMIT 1) IS NOT NULL
 ORDER BY e.Id LIMIT %(limit)s
 
 -- name: audit_projection_covered
@@ -63,12 +63,12 @@ FROM `_System_ConnectorEvent` e
 WHERE e.Id > %(after)s AND e.Id <= %(last)s
   AND e.ProjectionKey IS NOT NULL AND e.RouteId IS NOT NULL AND e.ReplayOfEventId IS NULL AND e.EnqueueOrdinal > 0
   AND e.EnqueueOrdinal > COALESCE((
-    SELECT g.LaneOrdinal FROM `_System_ConnectorWorkItem` g
-    WHERE g.ProjectionKey = e.ProjectionKey AND g.ReplayOfWorkId IS NULL ORDER BY g.LaneOrdinal DESC LIMIT 1), 0)
-  AND NOT EXISTS (
-    SELECT 1 FROM `_System_ConnectorWorkItem` l
-    WHERE l.ProjectionKey = e.ProjectionKey AND l.ReplayOfWorkId IS NULL AND l.LaneOrdinal = 0
-      AND (l.EventCreatedDate, l.DeliverySequence, l.EventId) >= (e.CreatedDate, e.DeliverySequence, e.Id))
+    SELECT g.LaneOrdinal FROM `_System_ConnectorWorkItem` g FORCE INDEX (ix_work_coverage)
+    WHERE g.ProjectionKey = e.ProjectionKey AND g.ReplayOfWorkId IS NULL
+    ORDER BY g.ProjectionKey DESC, g.LaneOrdinal DESC LIMIT 1), 0)
+  AND (SELECT l.Id FROM `_System_ConnectorWorkItem` l FORCE INDEX (ix_work_coverage)
+       WHERE l.ProjectionKey = e.ProjectionKey AND l.ReplayOfWorkId IS NULL AND l.LaneOrdinal = 0
+         AND (l.EventCreatedDate, l.DeliverySequence, l.EventId) >= (e.CreatedDate, e.DeliverySequence, e.Id) LIMIT 1) IS NULL
 ORDER BY e.Id LIMIT %(limit)s
 
 -- name: audit_legacy_covered
@@ -79,17 +79,16 @@ FROM `_System_ConnectorEvent` e
 WHERE e.Id > %(after)s AND e.Id <= %(last)s
   AND e.ProjectionKey IS NOT NULL AND e.RouteId IS NOT NULL AND e.ReplayOfEventId IS NULL AND e.EnqueueOrdinal = 0
   AND NOT (e.ExecutorOwner = 'event' AND e.TerminalAt IS NOT NULL)
-  AND NOT EXISTS (
-    SELECT 1 FROM `_System_ConnectorWorkItem` g
-    WHERE g.ProjectionKey = e.ProjectionKey AND g.ReplayOfWorkId IS NULL
-      AND (g.EventCreatedDate, g.DeliverySequence, g.EventId) >= (e.CreatedDate, e.DeliverySequence, e.Id))
+  AND (SELECT g.Id FROM `_System_ConnectorWorkItem` g FORCE INDEX (ix_work_coverage)
+       WHERE g.ProjectionKey = e.ProjectionKey AND g.ReplayOfWorkId IS NULL
+         AND (g.EventCreatedDate, g.DeliverySequence, g.EventId) >= (e.CreatedDate, e.DeliverySequence, e.Id) LIMIT 1) IS NULL
 ORDER BY e.Id LIMIT %(limit)s
 
 -- name: audit_per_event_work
 -- Index: ix_work_event. The old binary's own finished events (no ordinal, Event ownership) need no work item.
 SELECT COUNT(*) OVER (), e.Id, COUNT(w.Id)
 FROM `_System_ConnectorEvent` e
-LEFT JOIN `_System_ConnectorWorkItem` w ON w.EventId = e.Id AND w.ReplayOfWorkId IS NULL
+LEFT JOIN `_System_ConnectorWorkItem` w FORCE INDEX (ix_work_event) ON w.EventId = e.Id AND w.ReplayOfWorkId IS NULL
 WHERE e.Id > %(after)s AND e.Id <= %(last)s
   AND e.RouteId IS NOT NULL AND e.ProjectionKey IS NULL AND e.ReplayOfEventId IS NULL
   AND NOT (e.EnqueueOrdinal = 0 AND e.ExecutorOwner = 'event' AND e.TerminalAt IS NOT NULL)
@@ -105,7 +104,8 @@ SELECT COUNT(*) OVER (), r.Id,
 FROM `_System_ConnectorEvent` r LEFT JOIN `_System_ConnectorEvent` o ON o.Id = r.ReplayOfEventId
 WHERE r.Id > %(after)s AND r.Id <= %(last)s AND r.ReplayOfEventId IS NOT NULL
   AND (o.Id IS NULL OR o.PayloadSha256 <> r.PayloadSha256
-    OR (SELECT COUNT(*) FROM `_System_ConnectorWorkItem` w WHERE w.EventId = r.Id AND w.ReplayOfWorkId IS NOT NULL) <> 1)
+    OR (SELECT COUNT(*) FROM `_System_ConnectorWorkItem` w FORCE INDEX (ix_work_event)
+        WHERE w.EventId = r.Id AND w.ReplayOfWorkId IS NOT NULL) <> 1)
 ORDER BY r.Id LIMIT %(limit)s
 
 -- name: audit_active_key
@@ -121,9 +121,9 @@ SELECT COUNT(*) OVER (), w.WorkId, w.ProjectionKey
 FROM `_System_ConnectorWorkItem` w
 WHERE w.Id > %(after)s AND w.Id <= %(last)s
   AND w.State IN ('pending', 'blocked', 'processing', 'retry') AND w.ProjectionKey IS NOT NULL AND w.ProjectionActiveKey IS NOT NULL
-  AND EXISTS (SELECT 1 FROM `_System_ConnectorWorkItem` o
-              WHERE o.ProjectionKey = w.ProjectionKey AND o.State IN ('pending', 'blocked', 'processing', 'retry')
-                AND o.ProjectionActiveKey IS NOT NULL AND o.Id < w.Id)
+  AND (SELECT o.Id FROM `_System_ConnectorWorkItem` o FORCE INDEX (ix_work_current)
+       WHERE o.ProjectionKey = w.ProjectionKey AND o.State IN ('pending', 'blocked', 'processing', 'retry')
+         AND o.ProjectionActiveKey IS NOT NULL AND o.Id < w.Id LIMIT 1) IS NOT NULL
 ORDER BY w.Id LIMIT %(limit)s
 
 -- name: audit_one_successor
@@ -132,9 +132,9 @@ SELECT COUNT(*) OVER (), w.WorkId, w.ProjectionKey
 FROM `_System_ConnectorWorkItem` w
 WHERE w.Id > %(after)s AND w.Id <= %(last)s
   AND w.State IN ('pending', 'blocked', 'processing', 'retry') AND w.ProjectionKey IS NOT NULL AND w.ProjectionActiveKey IS NULL
-  AND EXISTS (SELECT 1 FROM `_System_ConnectorWorkItem` o
-              WHERE o.ProjectionKey = w.ProjectionKey AND o.State IN ('pending', 'blocked', 'processing', 'retry')
-                AND o.ProjectionActiveKey IS NULL AND o.Id < w.Id)
+  AND (SELECT o.Id FROM `_System_ConnectorWorkItem` o FORCE INDEX (ix_work_current)
+       WHERE o.ProjectionKey = w.ProjectionKey AND o.State IN ('pending', 'blocked', 'processing', 'retry')
+         AND o.ProjectionActiveKey IS NULL AND o.Id < w.Id LIMIT 1) IS NOT NULL
 ORDER BY w.Id LIMIT %(limit)s
 
 -- name: audit_successor_alone
@@ -143,9 +143,9 @@ SELECT COUNT(*) OVER (), w.WorkId, w.ProjectionKey
 FROM `_System_ConnectorWorkItem` w
 WHERE w.Id > %(after)s AND w.Id <= %(last)s
   AND w.State IN ('pending', 'blocked', 'processing', 'retry') AND w.ProjectionKey IS NOT NULL AND w.ProjectionActiveKey IS NULL
-  AND NOT EXISTS (SELECT 1 FROM `_System_ConnectorWorkItem` a
-                  WHERE a.ProjectionKey = w.ProjectionKey AND a.State IN ('pending', 'blocked', 'processing', 'retry')
-                    AND a.ProjectionActiveKey IS NOT NULL)
+  AND (SELECT a.Id FROM `_System_ConnectorWorkItem` a FORCE INDEX (ix_work_current)
+       WHERE a.ProjectionKey = w.ProjectionKey AND a.State IN ('pending', 'blocked', 'processing', 'retry')
+         AND a.ProjectionActiveKey IS NOT NULL LIMIT 1) IS NULL
 ORDER BY w.Id LIMIT %(limit)s
 
 -- name: audit_successor_inactive
@@ -241,9 +241,9 @@ ORDER BY w.Id LIMIT %(limit)s
 SELECT COUNT(*) OVER (), w.WorkId, w.LaneOrdinal, w.ProjectionKey
 FROM `_System_ConnectorWorkItem` w
 WHERE w.Id > %(after)s AND w.Id <= %(last)s AND w.ProjectionKey IS NOT NULL AND w.ReplayOfWorkId IS NULL
-  AND EXISTS (SELECT 1 FROM `_System_ConnectorWorkItem` o
-              WHERE o.ProjectionKey = w.ProjectionKey AND o.LaneOrdinal = w.LaneOrdinal AND o.ReplayOfWorkId IS NULL AND o.Id < w.Id
-                AND (w.LaneOrdinal > 0 OR o.EventId = w.EventId))
+  AND (SELECT o.Id FROM `_System_ConnectorWorkItem` o FORCE INDEX (ix_work_coverage)
+       WHERE o.ProjectionKey = w.ProjectionKey AND o.LaneOrdinal = w.LaneOrdinal AND o.ReplayOfWorkId IS NULL AND o.Id < w.Id
+         AND (w.LaneOrdinal > 0 OR o.EventId = w.EventId) LIMIT 1) IS NOT NULL
 ORDER BY w.Id LIMIT %(limit)s
 
 -- name: audit_lane_holder
@@ -259,8 +259,8 @@ ORDER BY w.Id LIMIT %(limit)s
 SELECT COUNT(*) OVER (), w.WorkId, w.LaneKey
 FROM `_System_ConnectorWorkItem` w
 WHERE w.Id > %(after)s AND w.Id <= %(last)s AND w.State IN ('processing', 'retry') AND w.LaneKey IS NOT NULL
-  AND EXISTS (SELECT 1 FROM `_System_ConnectorWorkItem` o
-              WHERE o.LaneKey = w.LaneKey AND o.State IN ('processing', 'retry') AND o.Id < w.Id)
+  AND (SELECT o.Id FROM `_System_ConnectorWorkItem` o FORCE INDEX (ix_work_lane)
+       WHERE o.LaneKey = w.LaneKey AND o.State IN ('processing', 'retry') AND o.Id < w.Id LIMIT 1) IS NOT NULL
 ORDER BY w.Id LIMIT %(limit)s
 
 -- name: audit_lane_stranded
@@ -271,10 +271,9 @@ FROM `_System_ConnectorWorkItem` b
 WHERE b.Id > %(after)s AND b.Id <= %(last)s AND b.State = 'blocked'
   AND (b.ProjectionKey IS NULL OR b.ProjectionActiveKey IS NOT NULL)
   AND NOT EXISTS (SELECT 1 FROM `_System_ConnectorWorkItem` h WHERE h.LaneHolderKey = b.LaneKey)
-  AND NOT EXISTS (
-    SELECT 1 FROM `_System_ConnectorWorkItem` a
-    WHERE a.LaneKey = b.LaneKey AND a.State = 'pending'
-      AND (a.LanePosition < b.LanePosition OR (a.LanePosition = b.LanePosition AND a.Id < b.Id)))
+  AND (SELECT a.Id FROM `_System_ConnectorWorkItem` a FORCE INDEX (ix_work_lane)
+       WHERE a.LaneKey = b.LaneKey AND a.State = 'pending'
+         AND (a.LanePosition < b.LanePosition OR (a.LanePosition = b.LanePosition AND a.Id < b.Id)) LIMIT 1) IS NULL
 ORDER BY b.Id LIMIT %(limit)s
 
 -- name: audit_lane_first_due
@@ -287,12 +286,10 @@ WHERE b.Id > %(after)s AND b.Id <= %(last)s AND b.State = 'blocked' AND b.RunAft
   AND NOT EXISTS (SELECT 1 FROM `_System_ConnectorLaneHold` x
     WHERE x.LaneKey = b.LaneKey AND (x.ReleaseAt IS NULL OR x.ReleaseAt > UTC_TIMESTAMP(6)))
   AND NOT EXISTS (SELECT 1 FROM `_System_ConnectorWorkItem` h WHERE h.LaneHolderKey = b.LaneKey)
-  AND EXISTS (
-    SELECT 1 FROM `_System_ConnectorWorkItem` a
-    WHERE a.LaneKey = b.LaneKey AND a.State = 'pending' AND a.RunAfter > UTC_TIMESTAMP(6)
-      AND (a.LanePosition < b.LanePosition OR (a.LanePosition = b.LanePosition AND a.Id < b.Id)))
-  AND NOT EXISTS (
-    SELECT 1 FROM `_System_ConnectorWorkItem` d
-    WHERE d.LaneKey = b.LaneKey AND d.State = 'pending' AND d.RunAfter <= UTC_TIMESTAMP(6)
-      AND (d.LanePosition < b.LanePosition OR (d.LanePosition = b.LanePosition AND d.Id < b.Id)))
+  AND (SELECT a.Id FROM `_System_ConnectorWorkItem` a FORCE INDEX (ix_work_lane)
+       WHERE a.LaneKey = b.LaneKey AND a.State = 'pending' AND a.RunAfter > UTC_TIMESTAMP(6)
+         AND (a.LanePosition < b.LanePosition OR (a.LanePosition = b.LanePosition AND a.Id < b.Id)) LIMIT 1) IS NOT NULL
+  AND (SELECT d.Id FROM `_System_ConnectorWorkItem` d FORCE INDEX (ix_work_lane)
+       WHERE d.LaneKey = b.LaneKey AND d.State = 'pending' AND d.RunAfter <= UTC_TIMESTAMP(6)
+         AND (d.LanePosition < b.LanePosition OR (d.LanePosition = b.LanePosition AND d.Id < b.Id)) LIMIT 1) IS NULL
 ORDER BY b.Id LIMIT %(limit)s

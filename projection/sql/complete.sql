@@ -34,7 +34,7 @@ SET LastError = {Error}, ErrorFingerprint = {ErrorFingerprint} WHERE Id IN %s
 
 -- name: read_successors
 -- Queued successors of K keys, at most K + 1 (more means a key is ambiguous). No lock. Index: ix_work_current.
-SELECT Id FROM `_System_ConnectorWorkItem`
+SELECT Id FROM `_System_ConnectorWorkItem` FORCE INDEX (ix_work_current)
 WHERE ProjectionKey IN %(keys)s AND State = 'blocked' AND ProjectionActiveKey IS NULL ORDER BY Id LIMIT %(limit)s
 
 -- name: cancel_work_items

@@ -2,14 +2,14 @@
 
 -- name: read_unblocked_rows
 -- The live rows of the lanes that are not `blocked`: at most a handful a lane, whatever its depth. No lock.
-SELECT Id, LaneKey, State, LanePosition, RunAfter FROM `_System_ConnectorWorkItem`
+SELECT Id, LaneKey, State, LanePosition, RunAfter FROM `_System_ConnectorWorkItem` FORCE INDEX (ix_work_lane)
 WHERE LaneKey IN %(lanes)s AND State IN ('pending', 'processing', 'retry')
 
 -- name: read_next_blocked
 -- For each given work item: the first live blocked row of its lane (NULL: none). One index row a lane. No lock.
 -- The order names the index's first columns: MySQL would sort the whole lane without them.
 SELECT c.Id,
-  (SELECT b.Id FROM `_System_ConnectorWorkItem` b
+  (SELECT b.Id FROM `_System_ConnectorWorkItem` b FORCE INDEX (ix_work_lane)
    WHERE b.LaneKey = c.LaneKey AND b.State = 'blocked' AND (b.ProjectionKey IS NULL OR b.ProjectionActiveKey IS NOT NULL)
    ORDER BY b.LaneKey, b.State, b.LanePosition, b.Id LIMIT 1)
 FROM `_System_ConnectorWorkItem` c WHERE c.Id IN %(ids)s

@@ -9,11 +9,12 @@ SELECT COALESCE(MAX(Id), 0) FROM `_System_ConnectorEvent`
 -- candidates. Indexes: primary key, ix_work_coverage, ix_work_event.
 SELECT e.Id, e.Namespace, e.PackId, e.PackIncarnation, e.ProjectionKey, e.EnqueueOrdinal FROM `_System_ConnectorEvent` e
 WHERE e.Id > %(after)s AND e.Id <= %(through)s AND e.RouteId IS NOT NULL AND e.ReplayOfEventId IS NULL
-  AND ((e.ProjectionKey IS NOT NULL AND (e.EnqueueOrdinal = 0 OR NOT EXISTS (
-          SELECT 1 FROM `_System_ConnectorWorkItem` g
-          WHERE g.ProjectionKey = e.ProjectionKey AND g.LaneOrdinal >= e.EnqueueOrdinal AND g.ReplayOfWorkId IS NULL)))
-    OR (e.ProjectionKey IS NULL AND NOT EXISTS (
-          SELECT 1 FROM `_System_ConnectorWorkItem` i WHERE i.EventId = e.Id AND i.ReplayOfWorkId IS NULL)))
+  AND ((e.ProjectionKey IS NOT NULL AND (e.EnqueueOrdinal = 0 OR (
+          SELECT g.Id FROM `_System_ConnectorWorkItem` g FORCE INDEX (ix_work_coverage)
+          WHERE g.ProjectionKey = e.ProjectionKey AND g.LaneOrdinal >= e.EnqueueOrdinal AND g.ReplayOfWorkId IS NULL LIMIT 1) IS NULL))
+    OR (e.ProjectionKey IS NULL AND (
+          SELECT i.Id FROM `_System_ConnectorWorkItem` i FORCE INDEX (ix_work_event)
+          WHERE i.EventId = e.Id AND i.ReplayOfWorkId IS NULL LIMIT 1) IS NULL))
 ORDER BY e.Id
 
 -- name: read_known_events
@@ -26,7 +27,7 @@ FROM `_System_ConnectorEvent` WHERE Id IN %(ids)s
 -- Queued successors behind an id whose projection has no active generation. Index: ix_work_claim by state, unique ProjectionActiveKey.
 SELECT s.Id, s.WorkId FROM `_System_ConnectorWorkItem` s
 WHERE s.Id > %(after)s AND s.State = 'blocked' AND s.ProjectionKey IS NOT NULL AND s.ProjectionActiveKey IS NULL
-  AND NOT EXISTS (SELECT 1 FROM `_System_ConnectorWorkItem` a WHERE a.ProjectionActiveKey = s.ProjectionKey)
+  AND (SELECT a.Id FROM `_System_ConnectorWorkItem` a WHERE a.ProjectionActiveKey = s.ProjectionKey) IS NULL
 ORDER BY s.Id LIMIT %(limit)s
 
 -- name: read_stranded_lanes
@@ -34,9 +35,8 @@ ORDER BY s.Id LIMIT %(limit)s
 -- holder, and nothing due is ahead of it (as `audit` finds them). Index: ix_work_claim by state; LaneHolderKey, ix_work_lane.
 SELECT b.LaneKey, MIN(b.Id) FROM `_System_ConnectorWorkItem` b
 WHERE b.LaneKey > %(after)s AND b.State = 'blocked' AND (b.ProjectionKey IS NULL OR b.ProjectionActiveKey IS NOT NULL)
-  AND NOT EXISTS (SELECT 1 FROM `_System_ConnectorWorkItem` h WHERE h.LaneHolderKey = b.LaneKey)
-  AND NOT EXISTS (
-    SELECT 1 FROM `_System_ConnectorWorkItem` d
-    WHERE d.LaneKey = b.LaneKey AND d.State = 'pending' AND d.RunAfter <= UTC_TIMESTAMP(6)
-      AND (d.LanePosition < b.LanePosition OR (d.LanePosition = b.LanePosition AND d.Id < b.Id)))
+  AND (SELECT h.Id FROM `_System_ConnectorWorkItem` h WHERE h.LaneHolderKey = b.LaneKey) IS NULL
+  AND (SELECT d.Id FROM `_System_ConnectorWorkItem` d FORCE INDEX (ix_work_lane)
+       WHERE d.LaneKey = b.LaneKey AND d.State = 'pending' AND d.RunAfter <= UTC_TIMESTAMP(6)
+         AND (d.LanePosition < b.LanePosition OR (d.LanePosition = b.LanePosition AND d.Id < b.Id)) LIMIT 1) IS NULL
 GROUP BY b.LaneKey ORDER BY b.LaneKey LIMIT %(limit)s

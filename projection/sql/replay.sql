@@ -9,11 +9,12 @@ SELECT WorkId, Id FROM `_System_ConnectorWorkItem` WHERE WorkId IN %(work_ids)s
 
 -- name: read_next_replays
 -- The replay of each given item: (replayed WorkId, replay's WorkId, replay's id). Index: unique ReplayOfWorkId. No row: not replayed.
-SELECT ReplayOfWorkId, WorkId, Id FROM `_System_ConnectorWorkItem` WHERE ReplayOfWorkId IN %(work_ids)s
+SELECT ReplayOfWorkId, WorkId, Id FROM `_System_ConnectorWorkItem` FORCE INDEX (ReplayOfWorkId) WHERE ReplayOfWorkId IN %(work_ids)s
 
 -- name: read_scopes
 -- Nonterminal generations of the source scopes of the given items, of whatever pack, route or companion. No lock. Index: ix_work_scope.
-SELECT w.Id FROM `_System_ConnectorWorkItem` d JOIN `_System_ConnectorWorkItem` w
+SELECT w.Id FROM `_System_ConnectorWorkItem` d FORCE INDEX (PRIMARY)
+STRAIGHT_JOIN `_System_ConnectorWorkItem` w FORCE INDEX (ix_work_scope)
   ON w.SourceScopeKey = d.SourceScopeKey AND w.State IN ('pending', 'blocked', 'processing', 'retry')
 WHERE d.Id IN %(ids)s AND d.ExecutionClass = 'projection' AND w.ExecutionClass = 'projection'
 
@@ -25,14 +26,15 @@ SELECT Id, RouteSnapshot, ProjectionKey, SourceLane FROM `_System_ConnectorEvent
 -- In the lane and source scope of each given item: the last LanePosition of an ordinary item that has succeeded (NULL: none). No lock.
 -- Index: ix_work_lane, from its end; replays and other sources of the lane are passed over.
 SELECT d.LaneKey, d.SourceScopeKey,
-  (SELECT w.LanePosition FROM `_System_ConnectorWorkItem` w
+  (SELECT w.LanePosition FROM `_System_ConnectorWorkItem` w FORCE INDEX (ix_work_lane)
    WHERE w.LaneKey = d.LaneKey AND w.State = 'processed' AND w.SourceScopeKey = d.SourceScopeKey AND w.ReplayOfWorkId IS NULL
    ORDER BY w.LaneKey DESC, w.State DESC, w.LanePosition DESC LIMIT 1)
 FROM `_System_ConnectorWorkItem` d WHERE d.Id IN %(ids)s
 
 -- name: read_replayed_successes
 -- Dead items of the scopes whose replay has succeeded. No lock. Index: ix_work_scope, then the unique ReplayOfWorkId.
-SELECT d.Id FROM `_System_ConnectorWorkItem` d JOIN `_System_ConnectorWorkItem` r ON r.ReplayOfWorkId = d.WorkId
+SELECT d.Id FROM `_System_ConnectorWorkItem` d FORCE INDEX (ix_work_scope)
+STRAIGHT_JOIN `_System_ConnectorWorkItem` r FORCE INDEX (ReplayOfWorkId) ON r.ReplayOfWorkId = d.WorkId
 WHERE d.SourceScopeKey IN %(scopes)s AND d.State IN ('dead', 'cancelled') AND r.State = 'processed'
 
 -- name: read_parents

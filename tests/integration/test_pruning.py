@@ -10,6 +10,7 @@ from django.db.models import F
 from connectors.models import Receipt
 from connectors.receipt_prune import prune_receipts
 from connectors.retention import retain
+from connectors.sweep import sweep
 from projection import clock
 from projection.audit import audit
 from projection.flows import DeadLetter
@@ -18,6 +19,7 @@ from projection.prune import Preview, Pruned, Terms, prune
 from projection.replay import Refused, Replayed, replay
 from projection.worker import drain_claims
 from tests import commands
+from tests.bulk_rows import make_old
 from tests.deliveries import Ingress, change, changes, generations, open_ingress, ordinals
 from tests.flows_of_tests import recording
 from tests.rows import event_row, work_row
@@ -215,3 +217,23 @@ def test_a_row_from_before_ordinals_that_is_not_over_keeps_nothing_older() -> No
     assert prune(terms(), dry_run=True) == Pruned(events=2, work_items=2)
     assert prune(terms()) == Pruned(events=2, work_items=2)
     assert [item.event_id for item in WorkItem.objects.all()] == [late.id]
+
+
+@pytest.mark.parametrize("stop_after", [0, 1, 2])
+def test_what_a_swept_copy_has_done_is_done_once_however_early_a_run_ends(stop_after: int) -> None:
+    """The unrouted fact goes before its copy: with the copy gone, a sweep would route the fact again."""
+    ingress = open_ingress()
+    ingress.admit(change(7))
+    ingress.route(mode="per_event")
+    assert sweep().copies == 1
+    with recording() as seen:
+        drain_claims()
+        make_old()
+        asked = iter(range(10))
+        prune(terms(), stop=lambda: next(asked) >= stop_after)
+        assert sweep().copies == 0
+        drain_claims()
+        prune(terms())
+        assert sweep().copies == 0
+    assert len(seen.runs) == 1
+    assert not Event.objects.exists()
