@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
-
-from django.db.models import QuerySet
+from pathlib import Path
+from typing import Final
 
 from projection.identity import source_key
-from projection.models import Event
+from projection.sending import Sender
 
 LOOKED_AT: Final = 20_000
 """Events of the same id that are looked at for one source. Only a source of another type with the same id uses that up."""
 _FIRST_LOOK: Final = 500
 _LATER_LOOK: Final = 5_000
+NO_ID: Final = 2**63 - 1
+"""Above every id that there is."""
+
+_sql: Final = Sender(Path(__file__).parent / "sql")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +50,10 @@ def newest_of_source(
 
 def _of_id(source_id: str, below: int | None) -> Iterator[tuple[int, str, str]]:
     """(id, source key, namespace) of the events with a readable id, newest first, a page at a time, LOOKED_AT at most."""
-    seen, size = 0, _FIRST_LOOK
+    seen, size, under = 0, _FIRST_LOOK, NO_ID if below is None else below
     while seen < LOOKED_AT:
-        page: list[tuple[int, str, str]] = list(_below(source_id, below).values_list("id", "source_key", "namespace")[:size])
+        page = _sql.fetch("read_events_of_id", source_id=source_id, below=under, limit=size)
         yield from page
         if len(page) < size:
             return
-        seen, below, size = seen + len(page), page[-1][0], _LATER_LOOK
-
-
-def _below(source_id: str, below: int | None) -> QuerySet[Any]:
-    rows = Event.objects.filter(source_id=source_id).order_by("-source_id", "-id")
-    return rows if below is None else rows.filter(id__lt=below)
+        seen, under, size = seen + len(page), page[-1][0], _LATER_LOOK

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final, Generic, TypeVar
 
 from django.db.models import Model, Q, QuerySet
@@ -19,6 +20,7 @@ from connectors.traced import TracedEvent, TracedFailure, TracedItem, TracedRece
 from projection import lineage
 from projection.models import Event, WorkFailure, WorkItem
 from projection.retry_policy import storable
+from projection.sending import Sender
 
 R = TypeVar("R", bound=Model)
 
@@ -39,6 +41,8 @@ WAYS: Final = {
     "lane": "source lane",
 }
 """In which ways a text may name something, in the order in which they are tried."""
+
+_sql: Final = Sender(Path(__file__).parent / "sql")
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,10 +154,17 @@ def _sources(found: _Found, text: str) -> Iterator[QuerySet[Event]]:
             yield _events().filter(id__in=newest.ids)
 
 
+def _newest(rows: QuerySet[R], column: str, index: str, text: str, limit: int) -> Sequence[QuerySet[R]]:
+    """The newest rows with this text in an indexed column; none, without another query, where there is none."""
+    table = f"`{rows.model._meta.db_table}`"
+    found = _sql.fetch("read_newest_ids", table=table, index=index, column=column, value=text, limit=limit + 1)
+    return [rows.filter(pk__in=[row[0] for row in found])] if found else []
+
+
 _RECEIPT_NAMINGS: Final[Sequence[_Naming[Receipt]]] = (
     _Naming(
         "receipt_delivery",
-        lambda _, text: [_receipts().filter(idempotency_key=text)],
+        lambda found, text: _newest(_receipts(), "IdempotencyKey", "ix_receipt_key", text, found.limit),
         lambda row, text: row.idempotency_key == text,
     ),
     _Naming("receipt", lambda _, text: _numbered(_receipts(), text), lambda _row, _text: True),
@@ -161,12 +172,16 @@ _RECEIPT_NAMINGS: Final[Sequence[_Naming[Receipt]]] = (
 _EVENT_NAMINGS: Final[Sequence[_Naming[Event]]] = (
     _Naming(
         "event_delivery",  # the readable column keeps 255 characters of a longer delivery id
-        lambda _, text: [_events().filter(delivery_id=text[:255])],
+        lambda found, text: _newest(_events(), "DeliveryId", "ix_event_delivery", text[:255], found.limit),
         lambda row, text: row.delivery_id == text[:255],
     ),
     _Naming("event", lambda _, text: _numbered(_events(), text), lambda _row, _text: True),
     _Naming("source", _sources, lambda row, text: f"{row.source_type}:{row.source_id}" == text),
-    _Naming("source_id", lambda _, text: [_events().filter(source_id=text)], lambda row, text: row.source_id == text),
+    _Naming(
+        "source_id",
+        lambda found, text: _newest(_events(), "SourceId", "ix_event_source", text, found.limit),
+        lambda row, text: row.source_id == text,
+    ),
 )
 _ITEM_NAMINGS: Final[Sequence[_Naming[WorkItem]]] = (
     _Naming(
@@ -174,7 +189,11 @@ _ITEM_NAMINGS: Final[Sequence[_Naming[WorkItem]]] = (
         lambda _, text: [_items().filter(work_id=text)] if text.isascii() else [],
         lambda row, text: row.work_id == text,
     ),
-    _Naming("lane", lambda _, text: [_items().filter(source_lane=text)], lambda row, text: row.source_lane == text),
+    _Naming(
+        "lane",
+        lambda found, text: _newest(_items(), "SourceLane", "ix_work_source", text, found.limit),
+        lambda row, text: row.source_lane == text,
+    ),
 )
 
 

@@ -56,13 +56,14 @@ class ConsoleSite(AdminSite):
             receipts,
             records,
             routes,
+            sources,
             trace,
         )
         from ops_ui.views import work_actions as work
 
         # a verb before a key
-        rooms = (actions, trace, bulk, work, receipts, events, generations, lanes, dead_letters, jobs, records, configuration)
-        setup = (endpoint_actions, endpoints, packs, routes, connections)
+        rooms = (actions, trace, bulk, work, receipts, events, generations, lanes, dead_letters, jobs, sources, records)
+        setup = (configuration, endpoint_actions, endpoints, packs, routes, connections)
         pages = [one for room in (*rooms, *setup) for one in room.URLS]
         return [*(path(url, self.admin_view(view), name=name) for url, view, name in pages), *super().get_urls()]
 

@@ -12,6 +12,7 @@ from django.db.models import QuerySet
 from connectors.models import Pack, Receipt, Record, Route
 from connectors.work_filters import moment
 from ops_ui.keyset import NEWEST_FIRST, Order
+from ops_ui.source_reads import Which
 from projection.models import Event, WorkItem
 from projection.states import NONTERMINAL, ReceiptState, State
 
@@ -142,6 +143,22 @@ class GenerationFilter(ListFilter):
     def order(self) -> Order:
         state = self.given().get("state")
         return Order("terminal_at") if state and State(state) not in NONTERMINAL else NEWEST_FIRST
+
+
+class SourceFilter(ListFilter):
+    """What the list of sources reads by (`source_reads.sources`)."""
+
+    source = exact_filter("Source id", "source_id")
+    type = exact_filter("Source type", "source_type")
+    kind = exact_filter("Kind of the newest event", "event_kind")
+    namespace = exact_filter("Namespace", "namespace")
+
+    class Meta:
+        model = Event
+        fields: list[str] = []
+
+    def which(self) -> Which:
+        return Which(**self.given())
 
 
 class RecordFilter(ListFilter):

@@ -64,6 +64,8 @@ class Listing:
     empty: str
     """What to do next where nothing was ever stored."""
     order: keyset.Order = keyset.NEWEST_FIRST
+    read: Callable[[Any, keyset.Cursor | None, int], keyset.Page] | None = None
+    """Reads a page (of so many rows) of a list that has its own way: given the filter form and the cursor."""
     template: str = "console/list.html"
 
 
@@ -84,9 +86,11 @@ def show_list(request: HttpRequest, listing: Listing, extra: Mapping[str, Any] |
     return show(request, listing.template, listing.title, **context)
 
 
-def _found(listing: Listing, filters: ListFilter | None, cursor: keyset.Cursor | None) -> keyset.Page:
+def _found(listing: Listing, filters: ListFilter | None, cursor: keyset.Cursor | None, size: int = keyset.PAGE_SIZE) -> keyset.Page:
+    if listing.read is not None:
+        return listing.read(filters, cursor, size)
     if filters is None:
-        return keyset.page(listing.rows, listing.order, cursor)
+        return keyset.page(listing.rows, listing.order, cursor, size)
     if filters.is_windowed:
-        return keyset.windowed(filters.qs, cursor)
-    return keyset.page(filters.qs, filters.order(), cursor)
+        return keyset.windowed(filters.qs, cursor, size)
+    return keyset.page(filters.qs, filters.order(), cursor, size)

@@ -28,6 +28,7 @@ GENERATIONS: Final = Room("generations", "Generations", "projection.view_workite
 LANES: Final = Room("lanes", "Lanes", "projection.view_workitem", "Flow")
 DEAD_LETTERS: Final = Room("dead_letters", "Dead letters", "projection.view_workitem", "Flow")
 JOBS: Final = Room("replays", "Replays", "projection.view_job", "Flow")
+SOURCES: Final = Room("sources", "Sources", "projection.view_event", "Flow")
 RECORDS: Final = Room("records", "Records", "connectors.view_record", "Flow")
 PACKS: Final = Room("packs", "Packs", "connectors.view_pack", "Set-up")
 ENDPOINTS: Final = Room("endpoints", "Endpoints", "connectors.view_endpoint", "Set-up")
@@ -47,6 +48,7 @@ ROOMS: Final = (
     LANES,
     DEAD_LETTERS,
     JOBS,
+    SOURCES,
     RECORDS,
     PACKS,
     ENDPOINTS,

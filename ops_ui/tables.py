@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlencode
 
 import django_tables2 as tables
 from django.urls import reverse
@@ -56,6 +57,12 @@ class NumberColumn(tables.Column):
 def link(url_name: str, argument: Any, text: Any) -> SafeString:
     """A link to a page of the console, its text escaped and isolated."""
     return format_html('<a href="{}">{}</a>', reverse(f"admin:{url_name}", args=[argument]), text)
+
+
+def source_url(row: Any) -> str:
+    """The page of the source of an event or record."""
+    names = {"namespace": row.namespace, "type": row.source_type, "id": row.source_id}
+    return f"{reverse('admin:source')}?{urlencode(names)}"
 
 
 def message(text: str | None) -> SafeString:
@@ -182,6 +189,36 @@ class DeadLetterTable(ConsoleTable):
         return badge("discarded") if record.discarded_at else NONE
 
 
+class SourceTable(ConsoleTable):
+    """Rows are the newest event of each source."""
+
+    source = tables.Column("Source", accessor="source_id")
+    namespace = TextColumn()
+    event_kind = TextColumn("Newest event")
+    created_date = WhenColumn("Admitted (UTC)")
+    work = tables.Column("Its work", accessor="id")
+    record = tables.Column("Live record", accessor="id")
+
+    def __init__(self, rows: list[Any], *, work: Mapping[int, Any], records: Mapping[tuple[str, str, str], Any]) -> None:
+        super().__init__(rows)
+        self.work = work
+        self.records = records
+
+    def render_source(self, record: Any) -> SafeString:
+        return format_html('<a href="{}">{}</a>', source_url(record), exact(f"{record.source_type}:{record.source_id}"))
+
+    def render_event_kind(self, record: Any) -> SafeString:
+        return link("event", record.id, exact(record.event_kind))
+
+    def render_work(self, record: Any) -> SafeString:
+        item = self.work.get(record.id)
+        return link("generation", item.work_id, badge(item.state)) if item else NONE
+
+    def render_record(self, record: Any) -> SafeString:
+        live = self.records.get((record.namespace, record.source_type, record.source_id))
+        return link("record", live.id, badge(record_state(live))) if live else NONE
+
+
 class RecordTable(ConsoleTable):
     id = tables.Column("Record", accessor="source_id")
     event_kind = TextColumn("Kind")
@@ -195,7 +232,11 @@ class RecordTable(ConsoleTable):
         return link("record", record.id, exact(f"{record.source_type}:{record.source_id}"))
 
     def render_deleted(self, record: Any) -> SafeString:
-        return badge("merged" if record.merged_into else "deleted" if record.deleted else "live")
+        return badge(record_state(record))
+
+
+def record_state(record: Any) -> str:
+    return "merged" if record.merged_into else "deleted" if record.deleted else "live"
 
 
 class RouteTable(ConsoleTable):

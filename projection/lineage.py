@@ -109,7 +109,7 @@ def event_ids_of(items: Sequence[WorkItem], limit: int) -> set[int]:
     that are read, and one for each level of replay."""
     found = {item.event_id for item in items}
     roots = [root for item in items if item.projection_key and (root := root_of(item)) is not None]
-    newest_first = sorted(_bounds(roots), key=lambda bounds: bounds[3], reverse=True)
+    newest_first = sorted(range_bounds(roots), key=lambda bounds: bounds[3], reverse=True)
     for (event_id,) in _each("read_range_event_ids", [(*bounds[1:], limit) for bounds in newest_first]):
         if len(found) >= limit:
             break
@@ -123,15 +123,15 @@ def input_span(item: WorkItem) -> InputSpan:
     A replay takes its root's inputs with its own event in the place of the root's selected one.
     """
     root = root_of(item) if item.projection_key else None
-    for _, key, after, through in _bounds([root] if root else []):
+    for _, key, after, through in range_bounds([root] if root else []):
         ((count, first, last),) = fetch("read_range_size", key=key, after=after, through=through)
         if count:
             return InputSpan(count, first, last)
     return InputSpan(1, item.lane_ordinal, item.lane_ordinal)
 
 
-def _bounds(roots: Sequence[WorkItem]) -> list[tuple[int, str, int, int]]:
-    """(id, projection key, after ordinal, through ordinal) of the ordinary generations among `roots`."""
+def range_bounds(roots: Sequence[WorkItem]) -> list[tuple[int, str, int, int]]:
+    """(id, projection key, after ordinal, through ordinal) of the ordinary generations among `roots`. One statement."""
     if not roots:
         return []
     rows = fetch("read_range_bounds", ids=tuple(root.id for root in roots))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from datetime import timedelta
+from urllib.parse import urlencode
 
 from django.contrib.auth.models import Group, User
 from django.test import Client
@@ -42,6 +43,7 @@ class World:
     job: int = 0
     preview: int = 0
     endpoint: int = 0
+    source: str = ""
 
     @property
     def paths(self) -> dict[str, str]:
@@ -65,6 +67,8 @@ class World:
             "preview": f"/admin/dead-letters/previews/{self.preview}/",
             "replays": "/admin/replays/",
             "job": f"/admin/replays/{self.job}/",
+            "sources": "/admin/sources/",
+            "source": f"/admin/sources/one/?{urlencode({'namespace': 'default', 'type': 'contact', 'id': self.source})}",
             "records": "/admin/records/",
             "record": f"/admin/records/{self.record}/",
             "packs": "/admin/packs/",
@@ -90,6 +94,7 @@ LISTS = (
     "lanes",
     "dead-letters",
     "replays",
+    "sources",
     "records",
     "packs",
     "endpoints",
@@ -137,6 +142,7 @@ def build(text: str = "contact.changed", *, masks: tuple[str, ...] = ()) -> Worl
         job=job(dead, text).id,
         preview=bulk_previews.make(JobKind.REPLAY, WorkFilter(error=text), actor=text[:100]).id,
         endpoint=endpoint.id,
+        source=text,
     )
 
 
@@ -148,7 +154,9 @@ def job(dead: WorkItem, text: str, **columns: object) -> Job:
     made = Job.objects.create(
         **{**values, "filter": filter, "reason": text, "actor": text[:100], "created_date": moment, "fixed_at": moment, **columns}
     )
-    for place, (state, reason, replay) in enumerate((("refused", text, None), ("done", None, "csp:" + "e" * 64), ("waiting", None, None))):
+    for place, (state, reason, replay) in enumerate(
+        (("refused", text, None), ("done", None, "csp:" + "e" * 64), ("waiting", None, None))
+    ):
         JobItem.objects.create(
             job_id=made.id,
             place=place,

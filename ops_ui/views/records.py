@@ -57,13 +57,14 @@ def detail(request: HttpRequest, record_id: int) -> HttpResponseBase:
     events = list(rows.order_by("-id")[:EVENTS_SHOWN])
     context = {
         "record": record,
-        "properties": _properties(record),
+        "properties": properties(record),
         "events": EventTable(events, names=labels.routes(event.route_id for event in events)),
     }
     return show(request, "console/record.html", f"{record.source_type}:{record.source_id}", **context)
 
 
-def _properties(record: Record) -> list[Property]:
+def properties(record: Record) -> list[Property]:
+    """The properties of a record by name, values that a route masks hidden. One query."""
     hidden = _hidden_names(kind_masks(record.namespace, record.pack_name, record.event_kind))
     return [
         Property(name, HIDDEN, held.ordinal, True) if hidden & ({name} | VALUE_MEMBERS) else Property(name, held.text, held.ordinal)

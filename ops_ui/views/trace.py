@@ -17,7 +17,8 @@ from ops_ui.pages import Urls, page, show
 from projection import clock
 from projection.models import WorkItem
 from projection.states import NONTERMINAL
-from projection.why import Why, why
+from projection.why import why
+from projection.why_decision import Why
 
 SHOWN: Final = 100
 """Newest rows of each kind."""

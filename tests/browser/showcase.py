@@ -84,8 +84,17 @@ class Hour:
         for place in range(inputs - 1):
             self.event(facts, source, minutes_ago + 0.2 * (inputs - place))
         event = self.event(facts, source, minutes_ago)
-        ended = self.at(max(minutes_ago - self.random.random(), 0.01))
-        return rows.work_row(event, state, created_date=event.created_date, terminal_at=ended, claimed_at=ended)
+        ended = max(minutes_ago - self.random.random(), 0.01)
+        claimed = self.at((minutes_ago + 2 * ended) / 3)
+        return rows.work_row(
+            event,
+            state,
+            created_date=event.created_date,
+            run_after=event.created_date,
+            terminal_at=self.at(ended),
+            claimed_at=claimed,
+            first_claimed_at=claimed,
+        )
 
     def dead(self, facts: RouteFacts, source: str, minutes_ago: float, error: str) -> WorkItem:
         """Died so many minutes ago in its fourth attempt; admitted a few minutes before."""
@@ -143,6 +152,7 @@ def show_case() -> World:
     hour = Hour()
     _flow(hour)
     dead = _trouble(hour)
+    _life(hour, "contact:60117")
     waiting = _waiting(hour)
     record = _record(hour)
     unverified = models.UnverifiedDelivery.objects.create(
@@ -168,17 +178,18 @@ def show_case() -> World:
     event = Event.objects.get(id=dead.event_id)
     job, preview = showcase_jobs.show_jobs(hour)
     return World(
-        event.receipt_id,
-        unverified.id,
-        event.id,
-        waiting.work_id,
-        dead.work_id,
-        str(waiting.lane_key),
-        record.id,
-        hour.contacts.id,
-        job,
-        preview,
-        _rotated(hour).id,
+        receipt=event.receipt_id,
+        unverified=unverified.id,
+        event=event.id,
+        work=waiting.work_id,
+        dead=dead.work_id,
+        lane=str(waiting.lane_key),
+        record=record.id,
+        route=hour.contacts.id,
+        source="60117",
+        job=job,
+        preview=preview,
+        endpoint=_rotated(hour).id,
     )
 
 
@@ -186,7 +197,11 @@ def _rotated(hour: Hour) -> models.Endpoint:
     """The endpoint of the contacts, in the overlap of a rotation, with limits."""
     live = [{"secret": "new", "expires_at": None}, {"secret": "old", "expires_at": (hour.now + timedelta(hours=23)).isoformat()}]
     row = hour.endpoint
-    row.secrets, row.rotated_at, row.limits = secrets.encrypt(live), hour.at(57), json.dumps({"limit": [200, 1.0], "concurrency": 20})
+    row.secrets, row.rotated_at, row.limits = (
+        secrets.encrypt(live),
+        hour.at(57),
+        json.dumps({"limit": [200, 1.0], "concurrency": 20}),
+    )
     row.save()
     hour.event(hour.contacts, "contact:60117", 0.03)
     return row
@@ -219,6 +234,17 @@ def _trouble(hour: Hour) -> WorkItem:
     for state, ago in (("quarantined", 20), ("rejected", 31), ("conflict", 44)):
         hour.receipt('{"not": "what it should be"', ago, state, last_error="not JSON: expected ',' or '}' at character 27")
     return item
+
+
+def _life(hour: Hour, source: str) -> None:
+    """What happened to one record before: bursts, and a death that a replay healed."""
+    for ago, inputs in ((56, 4), (52, 1), (49.5, 6), (31, 2)):
+        hour.done(hour.contacts, source, ago, inputs=inputs)
+    died = hour.dead(hour.contacts, source, 24, ERRORS[2][0])
+    again = rows.replay_row(died, State.PROCESSED, created_date=hour.at(21), claimed_at=hour.at(20.9), terminal_at=hour.at(20.6))
+    WorkItem.objects.filter(id=again.id).update(first_claimed_at=hour.at(20.9), run_after=hour.at(21))
+    Event.objects.filter(id=again.event_id).update(created_date=hour.at(21))
+    hour.done(hour.contacts, source, 15, inputs=3)
 
 
 def _waiting(hour: Hour) -> WorkItem:

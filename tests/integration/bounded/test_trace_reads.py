@@ -14,7 +14,7 @@ from tests.server_work import full_scans, refresh_statistics, server_work, texts
 
 pytestmark = [pytest.mark.usefixtures("database"), pytest.mark.scale]
 
-EVENTS = size(20_000, 1_000_000)
+EVENTS = size(30_000, 1_000_000)
 ITEMS = size(5_000, 200_000)
 SHOWN = 100
 
@@ -45,8 +45,8 @@ def test_a_source_with_very_many_events(statistics: str) -> None:
     if statistics == "new":
         refresh_statistics(Event._meta.db_table, WorkItem._meta.db_table, WorkFailure._meta.db_table)
     assert trace("contact:42", SHOWN).events[-1].ordinal == EVENTS + 99
-    assert look("42") <= 20_000
-    assert look("contact:42") <= 40_000
+    assert look("42") <= 5_000
+    assert look("contact:42") <= 15_000  # of each of 100 generations at most 101 inputs, and what they are found by
 
 
 @pytest.mark.parametrize("statistics", ["old", "new"])
@@ -72,4 +72,4 @@ def test_a_delivery_with_very_many_events(statistics: str) -> None:
     )
     if statistics == "new":
         refresh_statistics(Event._meta.db_table, WorkItem._meta.db_table, Receipt._meta.db_table)
-    assert look("req-1") <= 10_000
+    assert look("req-1") <= 3_000

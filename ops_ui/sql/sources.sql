@@ -1,0 +1,22 @@
+-- Sources of the console: plain reads, no locks.
+
+-- name: read_newest_of_sources
+-- Ids of events that are the newest of their source, newest first, within a window of ids. For each event one step into ix_event_source.
+-- The indexes are forced: with statistics from before a burst MariaDB read the whole table for each event. The order names the text too,
+-- because MySQL sorts all events of the source for each event otherwise.
+SELECT e.Id FROM `_System_ConnectorEvent` e FORCE INDEX (PRIMARY)
+WHERE e.Id <= %(newest)s AND e.Id > %(floor)s
+  AND (%(namespace)s = '' OR e.Namespace = %(namespace)s) AND (%(type)s = '' OR e.SourceType = %(type)s)
+  AND (%(kind)s = '' OR e.EventKind = %(kind)s)
+  AND e.Id = (
+    SELECT n.Id FROM `_System_ConnectorEvent` n FORCE INDEX (ix_event_source)
+    WHERE n.SourceId = e.SourceId AND n.SourceKey = e.SourceKey AND n.Namespace = e.Namespace
+    ORDER BY n.SourceId DESC, n.Id DESC LIMIT 1)
+ORDER BY e.Id DESC LIMIT %(limit)s
+
+-- name: read_sources_of_id
+-- The newest event of each source that has an id, among the newest events of the id. Index: ix_event_source, backwards.
+SELECT MAX(newest.Id) FROM (
+  SELECT Id, Namespace, SourceKey FROM `_System_ConnectorEvent` FORCE INDEX (ix_event_source)
+  WHERE SourceId = %(source_id)s ORDER BY Id DESC LIMIT %(limit)s) newest
+GROUP BY newest.Namespace, newest.SourceKey
