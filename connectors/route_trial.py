@@ -109,9 +109,7 @@ def read(namespace: str, pack_name: str) -> Looked:
         if known is not None:  # a copy for another route: the fact came with the first of them
             taken |= known.routes
         seen[delivery_id] = Fact(kind, source_type, source_id, lane, created.timestamp(), taken)
-    return Looked(
-        tuple(seen.values()), len(rows), len(rows) < LOOKED_AT, min(moments, default=None), max(moments, default=None)
-    )
+    return Looked(tuple(seen.values()), len(rows), len(rows) < LOOKED_AT, min(moments, default=None), max(moments, default=None))
 
 
 def against(route: RouteFacts, current: Sequence[RouteFacts], looked: Looked) -> Trial:

@@ -42,7 +42,9 @@ def sample_of(endpoint: EndpointFacts) -> Sample:
     except FAILURES as error:  # a pack may be foreign code
         raise TrialRefused(f"the sample of pack {endpoint.pack_name!r} failed: {error_text(error)}") from None
     if found is None:
-        raise TrialRefused(f"pack {endpoint.pack_name!r} brings no sample (a fixture.json beside its module); write a body yourself")
+        raise TrialRefused(
+            f"pack {endpoint.pack_name!r} brings no sample (a fixture.json beside its module); write a body yourself"
+        )
     return found
 
 

@@ -34,7 +34,8 @@ class Field:
 def filled(fields: Iterable[Field], form: QueryDict) -> tuple[Field, ...]:
     """The fields with what the form says; what it does not name keeps its value."""
     return tuple(
-        replace(field, value=form.get(field.name, "")) if field.name in form and field.kind != "secret" else field for field in fields
+        replace(field, value=form.get(field.name, "")) if field.name in form and field.kind != "secret" else field
+        for field in fields
     )
 
 

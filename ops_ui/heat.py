@@ -161,4 +161,6 @@ def _sentence(within: Period, rows: Sequence[Row], total: int, errors: int) -> s
 def parsed(rows: Sequence[tuple[Any, ...]], within: Period) -> list[Deaths]:
     """Rows of the statement; what died after `now` was read belongs to the last part."""
     last = within.parts - 1
-    return [Deaths(str(fingerprint or ""), min(int(part), last), int(count), int(newest)) for fingerprint, part, count, newest in rows]
+    return [
+        Deaths(str(fingerprint or ""), min(int(part), last), int(count), int(newest)) for fingerprint, part, count, newest in rows
+    ]

@@ -99,7 +99,16 @@ def declare(limits: Iterable[Declared]) -> None:
     if not news:
         return
     rows = [
-        (key, one.namespace, one.limit.name, one.limit.rate, round(one.limit.per * 1_000_000), one.limit.concurrency, one.at, one.at)
+        (
+            key,
+            one.namespace,
+            one.limit.name,
+            one.limit.rate,
+            round(one.limit.per * 1_000_000),
+            one.limit.concurrency,
+            one.at,
+            one.at,
+        )
         for key, one in news.items()
     ]
     places = {key: one.limit.concurrency for key, one in news.items() if one.limit.concurrency is not None}

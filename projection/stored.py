@@ -44,11 +44,7 @@ def stored_events(event_ids: Sequence[int], *, payloads: bool = True) -> list[tu
     if not event_ids:
         return []
     rows = Event.objects.read_stored_facts(event_ids, payloads=payloads)
-    return [
-        (row["Id"], _event(row, proven_route(row["RouteSnapshot"])))
-        for row in rows
-        if row["ErasureId"] is None
-    ]
+    return [(row["Id"], _event(row, proven_route(row["RouteSnapshot"]))) for row in rows if row["ErasureId"] is None]
 
 
 def _fact(row: dict[str, Any], route: RouteFacts, now: datetime) -> Fact:

@@ -125,7 +125,9 @@ def _may(request: HttpRequest, job: JobRow) -> dict[str, bool]:
     }
     may = {f"may_{verb}": job.state in ok and request.user.has_perm(f"projection.{verb}_job") for verb, ok in states.items()}
     may["may_act"] = any(may.values())
-    may["may_ask_again"] = bool(job.refused) and job.finished is not None and request.user.has_perm(f"projection.{job.kind}_workitem")
+    may["may_ask_again"] = (
+        bool(job.refused) and job.finished is not None and request.user.has_perm(f"projection.{job.kind}_workitem")
+    )
     return may
 
 

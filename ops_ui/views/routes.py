@@ -205,7 +205,9 @@ def retire(request: HttpRequest, route_id: int) -> HttpResponse:
     if reason:
         done = configuring.attempt(request, "Nothing was retired", partial(_retire, request, row, reason))
         if done is not None:
-            messages.success(request, f"Retired {done.key} v{done.version}: no further event takes it, and what it admitted goes on.")
+            messages.success(
+                request, f"Retired {done.key} v{done.version}: no further event takes it, and what it admitted goes on."
+            )
     return HttpResponseRedirect(reverse("admin:route", args=[route_id]))
 
 

@@ -38,7 +38,9 @@ def test_a_provider_is_connected_from_the_pack_to_the_first_routed_delivery(admi
     page.click("button:text-is('Create endpoint')")
     secret = page.locator("#secret").inner_text()
     assert secret.startswith("whsec_")
-    expect(page).to_have_url(f"{admin.address}/admin/endpoints/{Endpoint.objects.get().id}/connect/")  # a reload asks for no second one
+    expect(page).to_have_url(
+        f"{admin.address}/admin/endpoints/{Endpoint.objects.get().id}/connect/"
+    )  # a reload asks for no second one
     expect(page.locator(".stage-now .stage-name")).to_have_text("Waiting")
     quiet(admin)
 

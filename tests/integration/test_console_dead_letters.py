@@ -175,9 +175,7 @@ class TestOpen:
         dead("2", discarded_at=now())
         dead("3")
         assert str(dead_reads.open_dead()) == "1"
-        (card,) = [
-            card for card in console_world.client("viewer").get("/admin/").context["cards"] if card.title == "Dead letters"
-        ]
+        (card,) = [card for card in console_world.client("viewer").get("/admin/").context["cards"] if card.title == "Dead letters"]
         assert (str(card.count), card.note) == ("1", "not replayed or discarded")
         assert str(listed(group="operator")["open"]) == "1"
 

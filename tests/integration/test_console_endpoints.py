@@ -133,7 +133,9 @@ def test_a_pack_without_a_signature_gets_an_endpoint_without_a_secret() -> None:
 
 def rotate(client: Client, endpoint: Endpoint, **form: str) -> Any:
     mark = (endpoint.rotated_at or endpoint.created_at).isoformat()
-    return client.post(f"/admin/endpoints/{endpoint.id}/rotate/", {"mark": mark, "origin": "made", "overlap": "1h", **form}, follow=True)
+    return client.post(
+        f"/admin/endpoints/{endpoint.id}/rotate/", {"mark": mark, "origin": "made", "overlap": "1h", **form}, follow=True
+    )
 
 
 def test_a_rotation_keeps_the_old_secret_for_the_overlap_and_shows_the_new_one_once() -> None:

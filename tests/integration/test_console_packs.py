@@ -69,7 +69,9 @@ def test_an_upgrade_is_a_new_incarnation_and_an_old_page_does_nothing(admin: Cli
     row = factories.install("hubspot", version="0")
     factories.endpoint(row)
     factories.route(row)
-    assert f"Upgrade to <bdi class=\"exact\">{pack.registered()['hubspot'].version}</bdi>" in admin.get("/admin/packs/").content.decode()
+    assert (
+        f'Upgrade to <bdi class="exact">{pack.registered()["hubspot"].version}</bdi>' in admin.get("/admin/packs/").content.decode()
+    )
     assert do(admin, row, "upgrade") == "Upgraded hubspot 0 → 1; 1 routes have a new version, 1 endpoints moved."
     assert Pack.objects.get(state="installed").id != row.id
     assert "was upgraded or removed in the meantime" in do(admin, row, "upgrade")
@@ -117,7 +119,9 @@ def test_only_administrators_change_packs(group: str | None) -> None:
     row = factories.install("hubspot")
     client = console_world.client(group)
     for path in ("install/", *(f"{row.id}/{verb}/" for verb in ("upgrade", "settings", "disable", "enable", "remove"))):
-        assert client.post(f"/admin/packs/{path}", {"reason": "x", "name": "github", "namespace": "default"}).status_code == 403, path
+        assert client.post(f"/admin/packs/{path}", {"reason": "x", "name": "github", "namespace": "default"}).status_code == 403, (
+            path
+        )
     assert list(Pack.objects.values_list("name", "state")) == [("hubspot", "installed")]
     assert not AuditEntry.objects.exists()
     if group:
@@ -149,6 +153,6 @@ def test_connections_name_the_routes_that_use_them_and_no_secret(admin: Client) 
     models.Connection.objects.create(namespace="default", name="ci", url="https://ci.example.com", secrets=sealed, created_at=now())
     content = admin.get("/admin/connections/").content.decode()
     assert "1 live" in content
-    assert ">builds<" in content.replace("<bdi class=\"exact\">", ">").replace("</bdi>", "<").replace(">>", ">").replace("<<", "<")
+    assert ">builds<" in content.replace('<bdi class="exact">', ">").replace("</bdi>", "<").replace(">>", ">").replace("<<", "<")
     assert "whsec_hidden" not in content
     assert sealed not in content

@@ -167,7 +167,9 @@ def pack_is_gone(ingress: Ingress, route: RouteFacts) -> str:
 
 
 @pytest.mark.parametrize(
-    "spoil", [clock_ran_ahead, two_successors, no_snapshot, broken_snapshot, tombstone, pack_is_gone], ids=lambda spoil: spoil.__name__
+    "spoil",
+    [clock_ran_ahead, two_successors, no_snapshot, broken_snapshot, tombstone, pack_is_gone],
+    ids=lambda spoil: spoil.__name__,
 )
 def test_a_projection_that_cannot_be_repaired_is_refused_and_the_others_are_repaired(spoil: Spoil) -> None:
     ingress = open_ingress()
