@@ -68,10 +68,11 @@ def register() -> None:
 
 @contextmanager
 def registered() -> Iterator[None]:
-    """Known inside the block."""
+    """Known inside the block, and as before behind it."""
+    new = [name for form in RUN if flows.find(name := f"{form}.write") is None]
     register()
     try:
         yield
     finally:
-        for form in RUN:
-            flows.forget(f"{form}.write")
+        for name in new:
+            flows.forget(name)

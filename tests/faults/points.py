@@ -65,7 +65,7 @@ def watched(before: Meet, after: Meet = nothing) -> Iterator[None]:
     commit, rollback, send = base._commit, base.rollback, cursor._execute_with_wrappers
 
     def commit_watched(self: BaseDatabaseWrapper) -> Any:
-        place = Place(self, COMMIT, f"{_room()}: {', '.join(sorted(_written(self))) or 'nothing'}")
+        place = Place(self, COMMIT, f"{room()}: {', '.join(sorted(_written(self))) or 'nothing'}")
         _written(self).clear()
         before(place)
         try:
@@ -107,12 +107,12 @@ def _durable(connection: BaseDatabaseWrapper, sql: str) -> str | None:
     found = _WRITE.match(sql)
     name = f"{found[1].split()[0].upper()} {found[2]}" if found else sql.split(None, 1)[0].upper()
     if not connection.in_atomic_block and connection.get_autocommit():
-        return f"{_room()}: {name}"
+        return f"{room()}: {name}"
     _written(connection).add(name)
     return None
 
 
-def _room() -> str:
+def room() -> str:
     """The verb of the unit that this thread is in; outside of units the function of the product that writes."""
     frame = sys._getframe(1)
     own: str | None = None

@@ -54,7 +54,7 @@ class World:
     """What was sent so far, and what must have become of it."""
 
     def __init__(
-        self, nursery: Nursery, ingress: Ingress | None = None, forms: Sequence[str] = FORMS, *, limited: bool = False
+        self, nursery: Nursery | None = None, ingress: Ingress | None = None, forms: Sequence[str] = FORMS, *, limited: bool = False
     ) -> None:
         self._nursery = nursery
         self._forms = forms
@@ -133,7 +133,12 @@ class World:
             left = ends - clock.now()
             assert left <= timedelta(seconds=LEASE_SECONDS)
             sleep(max(0.0, left.total_seconds()))  # the database's clock sends no signal
+        assert self._nursery is not None
         self._nursery.succeed(ROUTE, WORK, ("audit",), settings=SETTINGS, constants=constants)
+
+    def waits(self) -> bool:
+        """Whether there is work that has not ended."""
+        return WorkItem.objects.filter(state__in=[state.value for state in NONTERMINAL]).exists()
 
     def assert_whole(self) -> None:
         """Nothing waits, is lost or doubled: receipts, events, and what the flows wrote."""
@@ -142,7 +147,7 @@ class World:
         assert events == self.events
         acknowledged = Receipt.objects.aggregate(events=Sum("event_count"))["events"] or 0
         assert acknowledged == events.total(), "each event is the receipt's that it came by, and no duplicate of itself"
-        assert not WorkItem.objects.filter(state__in=[state.value for state in NONTERMINAL]).exists()
+        assert not self.waits()
         for form in self._forms:
             self._assert_took_effect(form)
 
