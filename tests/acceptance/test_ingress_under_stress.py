@@ -31,6 +31,9 @@ secrets = ["env:SECRET"]
 [packs.generic.endpoint.other]
 secrets = ["env:SECRET"]
 """
+IN_FLIGHT = 200
+THREADS = 8
+"""Of a web process (`gunicorn_conf.py`)."""
 SLACK_SECONDS = 5.0
 """For a busy machine."""
 LOCK = "LOCK TABLES `_System_ConnectorReceipt` WRITE"
@@ -111,15 +114,19 @@ def test_a_blocked_database_is_answered_in_time_and_piles_up_no_threads(site: Se
 def test_a_stop_answers_what_is_in_flight_and_loses_no_accepted_delivery(site: Service) -> None:
     """Case C56, as far as the web server goes: the supervisor holds the socket, so that what was not accepted yet waits there."""
     web = site.processes[-1]
-    with closing(site.new_connection()) as stranger, ThreadPoolExecutor(24) as pool:
+    with closing(site.new_connection()) as stranger, ThreadPoolExecutor(IN_FLIGHT) as pool:
         stranger.cursor().execute(LOCK)
-        answers = [pool.submit(code, site, number) for number in range(24)]
+        answers = [pool.submit(code, site, number) for number in range(IN_FLIGHT)]
         blocked = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE DB = DATABASE() AND INFO LIKE 'INSERT INTO%%Receipt%%'"
         site.until(lambda: site.fetch(blocked)[0][0] >= WEB_PROCESSES, "deliveries wait for the lock")
+        assert sum(answer.done() for answer in answers) < IN_FLIGHT - WEB_PROCESSES * THREADS, "many are under way"
         web.ask_to_stop()
         stranger.cursor().execute("UNLOCK TABLES")
         assert web.wait() == 0
         site.start_web()  # takes up what waited in the socket's queue
         assert {answer.result()[0] for answer in answers} == {202}
-    site.until(lambda: receipts(site) == 24 and not [*(site.folder / "spool").glob("*.journal")], "what was spooled is drained")
+    site.until(lambda: receipts(site) == IN_FLIGHT and not [*(site.folder / "spool").glob("*.journal")], "what was spooled is drained")
+    ids = site.fetch("SELECT IdempotencyKey, COUNT(*) FROM `_System_ConnectorReceipt` GROUP BY IdempotencyKey")
+    assert dict(ids) == {f"d-{number}": 1 for number in range(IN_FLIGHT)}
     assert site.request("GET", "/readyz") == (200, {"ready": True})
+    site.assert_audit_is_clean()
