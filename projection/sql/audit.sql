@@ -162,17 +162,20 @@ WHERE w.Id > %(after)s AND w.Id <= %(last)s
 ORDER BY w.Id LIMIT %(limit)s
 
 -- name: audit_replay_lineage
--- Every replay is admitted after what it replays, so an edge that goes back in admission order is the one way to a cycle.
+-- Every replay is admitted after what it replays, so an edge that goes back in admission order is the one way to a cycle. Index: unique
+-- ReplayOfWorkId (or whatever an older installation left of it).
 SELECT COUNT(*) OVER (), r.WorkId,
   CASE WHEN d.Id IS NULL THEN CONCAT(r.ReplayOfWorkId, ', which it replays, is not retained')
        WHEN d.State NOT IN ('dead', 'cancelled') THEN CONCAT(d.WorkId, ', which it replays, is ', d.State)
        WHEN d.ExecutionClass <> r.ExecutionClass THEN CONCAT('it is ', r.ExecutionClass, ', what it replays is ', d.ExecutionClass)
        WHEN d.Namespace <> r.Namespace THEN 'it replays an item of another namespace'
-       ELSE CONCAT('it is not later than ', d.WorkId, ', which it replays: the lineage has a cycle') END
+       WHEN d.LaneOrdinal >= r.LaneOrdinal THEN CONCAT('it is not later than ', d.WorkId, ', which it replays: the lineage has a cycle')
+       ELSE CONCAT('another item replays ', d.WorkId, ' too') END
 FROM `_System_ConnectorWorkItem` r LEFT JOIN `_System_ConnectorWorkItem` d ON d.WorkId = r.ReplayOfWorkId
 WHERE r.Id > %(after)s AND r.Id <= %(last)s AND r.ReplayOfWorkId IS NOT NULL
   AND (d.Id IS NULL OR d.State NOT IN ('dead', 'cancelled') OR d.ExecutionClass <> r.ExecutionClass OR d.Namespace <> r.Namespace
-    OR d.LaneOrdinal >= r.LaneOrdinal)
+    OR d.LaneOrdinal >= r.LaneOrdinal
+    OR (SELECT o.Id FROM `_System_ConnectorWorkItem` o WHERE o.ReplayOfWorkId = r.ReplayOfWorkId AND o.Id < r.Id LIMIT 1) IS NOT NULL)
 ORDER BY r.Id LIMIT %(limit)s
 
 -- name: audit_execution_class
@@ -184,20 +187,25 @@ WHERE w.Id > %(after)s AND w.Id <= %(last)s
 ORDER BY w.Id LIMIT %(limit)s
 
 -- name: audit_selected_event
--- Index: primary key of the event.
+-- The order snapshot may be of another precision than the event's own time, where an older installation widened one column. Index: primary
+-- key of the event.
 SELECT COUNT(*) OVER (), w.WorkId,
   CASE WHEN e.Id IS NULL THEN CONCAT('its event ', w.EventId, ' is not retained')
        WHEN NOT (e.ProjectionKey <=> w.ProjectionKey) THEN CONCAT('its event ', e.Id, ' belongs to another projection')
        WHEN e.Namespace <> w.Namespace THEN CONCAT('its event ', e.Id, ' belongs to another namespace')
        WHEN e.EnqueueOrdinal <> w.LaneOrdinal
          THEN CONCAT('its LaneOrdinal is ', w.LaneOrdinal, ', the ordinal of event ', e.Id, ' is ', e.EnqueueOrdinal)
-       WHEN e.DeliverySequence <> w.DeliverySequence THEN CONCAT('its order snapshot is not that of event ', e.Id)
+       WHEN e.DeliverySequence <> w.DeliverySequence OR ABS(TIMESTAMPDIFF(MICROSECOND, e.CreatedDate, w.EventCreatedDate)) >= 1000000
+         THEN CONCAT('its order snapshot is not that of event ', e.Id)
+       WHEN w.ClaimedAt IS NOT NULL AND e.ExecutorOwner = 'event'
+         THEN CONCAT('it was claimed, and event ', e.Id, ' is still its own: an old binary may run it, or has')
        WHEN w.ReplayOfWorkId IS NULL THEN CONCAT('an ordinary item selects the replay event ', e.Id)
        ELSE CONCAT('a replay selects event ', e.Id, ', which is no replay event') END
 FROM `_System_ConnectorWorkItem` w LEFT JOIN `_System_ConnectorEvent` e ON e.Id = w.EventId
 WHERE w.Id > %(after)s AND w.Id <= %(last)s
   AND (e.Id IS NULL OR NOT (e.ProjectionKey <=> w.ProjectionKey) OR e.Namespace <> w.Namespace OR e.EnqueueOrdinal <> w.LaneOrdinal
-    OR e.DeliverySequence <> w.DeliverySequence
+    OR e.DeliverySequence <> w.DeliverySequence OR ABS(TIMESTAMPDIFF(MICROSECOND, e.CreatedDate, w.EventCreatedDate)) >= 1000000
+    OR (w.ClaimedAt IS NOT NULL AND e.ExecutorOwner = 'event')
     OR (w.ReplayOfWorkId IS NULL AND e.ReplayOfEventId IS NOT NULL) OR (w.ReplayOfWorkId IS NOT NULL AND e.ReplayOfEventId IS NULL))
 ORDER BY w.Id LIMIT %(limit)s
 

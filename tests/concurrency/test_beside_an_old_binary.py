@@ -8,6 +8,7 @@ import pytest
 from django.db import connection, transaction
 
 from projection import activation, clock, legacy
+from projection.audit import audit
 from projection.models import Event, ProjectionProtocol, WorkFailure, WorkItem
 from projection.replay import Replayed, replay
 from projection.states import State
@@ -190,3 +191,5 @@ def test_an_item_that_was_claimed_before_keeps_its_own_result(ingress: Ingress) 
         assert legacy.copy_results([attempt.claimed.item.event_id]) == 0
         report(attempt)
     assert states(0) == ["processed"]
+    assert [one.invariant for one in audit().violations] == ["selected_event"], "somebody did, and it is found"
+    Event.objects.update(executor_owner="work_item")

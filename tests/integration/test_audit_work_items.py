@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.db.models import F
 
 from projection.audit import AuditReport, audit
 from projection.clock import now
@@ -118,6 +119,29 @@ def test_a_replay_of_another_class_is_found() -> None:
     assert found_by("replay_lineage", audit()) == [replay.work_id]
 
 
+@pytest.fixture
+def no_unique_replay() -> Iterator[None]:
+    """An older installation's table, where the unique key is gone."""
+    table = WorkItem._meta.db_table
+    with connection.cursor() as cursor:
+        constraints = connection.introspection.get_constraints(cursor, table)
+        (name,) = [n for n, c in constraints.items() if c["unique"] and [x.lower() for x in c["columns"]] == ["replayofworkid"]]
+        cursor.execute(f"ALTER TABLE `{table}` DROP INDEX `{name}`")
+    try:
+        yield
+    finally:
+        WorkItem.objects.all().delete()
+        with connection.cursor() as cursor:
+            cursor.execute(f"ALTER TABLE `{table}` ADD UNIQUE INDEX `{name}` (`ReplayOfWorkId`)")
+
+
+def test_a_second_replay_of_one_item_is_found(no_unique_replay: None) -> None:
+    dead = work_row(event_row(), "dead")
+    replay_row(dead, "processed")
+    twin = replay_row(dead, "processed")
+    assert only("replay_lineage", audit()) == twin.work_id
+
+
 def test_a_cycle_of_replays_is_found() -> None:
     first = work_row(event_row(PAGES), "dead")
     second = replay_row(first, "dead")
@@ -131,12 +155,35 @@ def test_a_class_that_does_not_fit_the_projection_key_is_found() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"lane_ordinal": 999, "lane_position": 1}, {"delivery_sequence": 7}, {"namespace": "other"}, {"event_id": 10**9}]
+    "wrong",
+    [
+        {"lane_ordinal": 999, "lane_position": 1},
+        {"delivery_sequence": 7},
+        {"event_created_date": F("event_created_date") + LATER},
+        {"event_created_date": F("event_created_date") - timedelta(seconds=1)},
+        {"namespace": "other"},
+        {"event_id": 10**9},
+    ],
 )
 def test_a_generation_that_is_not_its_selected_event_is_found(wrong: dict[str, Any]) -> None:
     item = work_row(event_row(), "processing")
     change(item, **wrong)
     assert found_by("selected_event", audit()) == [item.work_id]
+
+
+def test_an_order_snapshot_in_whole_seconds_is_right() -> None:
+    """Of a column that an older installation left as it was."""
+    item = work_row(event_row(), "processing")
+    change(item, event_created_date=item.event_created_date.replace(microsecond=0))
+    assert audit().ok
+
+
+@pytest.mark.parametrize(("state", "found"), [("processing", True), ("processed", True), ("pending", False)])
+def test_a_claimed_item_whose_event_an_old_binary_may_still_run_is_found(state: str, found: bool) -> None:
+    event = event_row(PAGES, executor_owner="event", status="pending")
+    item = work_row(event, state)
+    change(item, claimed_at=None if state == "pending" else now())
+    assert found_by("selected_event", audit()) == ([item.work_id] if found else [])
 
 
 def test_a_generation_that_selects_an_event_of_another_projection_is_found() -> None:
