@@ -112,11 +112,13 @@ def site(server: PrivateServer | None, receiver: Receiver) -> Iterator[Service]:
 
 
 class Background:
-    """A provider that posts its rounds in a thread of its own: two at once, the others from the moment that `go_on` is set."""
+    """A provider that posts its rounds in a thread of its own: two at once, the others from the moment that `go_on` is set, and the
+    last one when all is said and done (`finish`)."""
 
     def __init__(self, site: Service) -> None:
         self.provider = Provider(site)
         self.go_on = threading.Event()
+        self._is_last = threading.Event()
         self._thread = ThreadPoolExecutor(1)
         self._posted = self._thread.submit(self._post)
 
@@ -124,19 +126,20 @@ class Background:
         for turn in range(1, ROUNDS):
             if turn > 2:
                 self.go_on.wait(PATIENCE_SECONDS)
+            if turn == ROUNDS - 1:
+                self._is_last.wait(2 * PATIENCE_SECONDS)
             for contact in CONTACTS[::2]:
                 self.provider.contacts(change(contact, turn), change(contact + 1, turn))
 
-    def is_done(self) -> bool:
-        return self._posted.done()
-
     def finish(self) -> None:
-        """Wait until all is posted. Raises what went wrong in the thread."""
+        """Let it post the last round, and wait until all is posted. Raises what went wrong in the thread."""
+        self._is_last.set()
         self._posted.result(PATIENCE_SECONDS)
 
     def close(self) -> None:
         self.provider.given_up.set()
         self.go_on.set()
+        self._is_last.set()
         self._thread.shutdown()
 
 
@@ -187,7 +190,6 @@ def test_killing_everything_in_the_middle_loses_and_repeats_nothing(
         server.crash()
         server.start()
     stranger.close()
-    assert not background.is_done()
 
     receiver.reply = Reply()
     answer.set()
@@ -210,12 +212,14 @@ def test_killing_everything_in_the_middle_loses_and_repeats_nothing(
 
 
 def test_the_running_service_outlives_a_crash_of_its_database(
-    site: Service, server: PrivateServer | None, background: Background
+    site: Service, server: PrivateServer | None, receiver: Receiver, background: Background
 ) -> None:
     if server is None:
         pytest.skip("the suite's own server is not ours to kill, and MariaDB is not installed here")
-    background.go_on.set()
+    background.provider.push("before")
     server.crash()
+    background.go_on.set()
+    background.provider.push("while it is away")
     site.until(lambda: background.provider.refusals["503"], "a delivery is refused while the database is away")
     status, answer = site.request("GET", "/readyz")
     assert (status, answer["code"]) == (503, "database_unreachable")
@@ -224,3 +228,9 @@ def test_the_running_service_outlives_a_crash_of_its_database(
     site.until_idle()
     assert all(process.is_alive() for process in site.processes)
     assert_each_change_is_in_its_record_once(site)
+    kept = site.fetch("SELECT IdempotencyKey, State, EventCount FROM `_System_ConnectorReceipt` WHERE IdempotencyKey IS NOT NULL")
+    assert sorted(kept) == [("before", "routed", 1), ("while it is away", "routed", 1)]
+    forwarded = {receiver.requests.get_nowait().headers["webhook-id"] for _ in range(receiver.requests.qsize())}
+    work = "SELECT WorkId FROM `_System_ConnectorWorkItem` WHERE CompanionFlow = 'http_forward'"
+    assert forwarded == {row[0] for row in site.fetch(work)}, "at least once each, under one id"
+    assert len(forwarded) == 2
