@@ -31,7 +31,7 @@ from tests.soak.ledger import Ledger
 from tests.soak.memory import Memory
 from tests.soak.senders import Senders
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.scale, pytest.mark.timeout(size(300, 2400))]
+pytestmark = [pytest.mark.acceptance, pytest.mark.scale, pytest.mark.timeout(size(900, 3000))]
 
 SECONDS = float(os.environ.get("SOAK_SECONDS") or size(20, 600))
 RATE = size(40, 200)
@@ -46,11 +46,12 @@ PLAN = Plan(
 LEASE_SECONDS = 5
 LONGEST_BACKLOG = 20 * RATE
 """Deliveries that are not accepted yet, or receipts and work items that have not ended: new deliveries wait while one is longer."""
-DRAIN_SECONDS = size(90, 600)
+DRAIN_SECONDS = size(240, 900)
 AUDIT_SECONDS = 600.0
 MOST_MEBIBYTES = 200.0
 GROWTH_MEBIBYTES = 12.0
-TRACEBACKS_A_DISTURBANCE = 3.0
+TRACEBACKS_AN_OUTAGE = 3
+"""Of the database. What is killed says nothing."""
 SHOWN_TROUBLES = 12
 SEED = int(os.environ.get("SOAK_SEED") or random.SystemRandom().randrange(10**6))
 
@@ -91,10 +92,6 @@ class Soak:
     memory: Memory
     carried: float = 0.0
     """Deliveries a second that were accepted, over the whole time."""
-
-    @property
-    def count_of_disturbances(self) -> int:
-        return self.disturbances.kills.total() + len(self.disturbances.away_seconds)
 
     def run(self) -> None:
         since = monotonic()
@@ -166,7 +163,7 @@ def test_nothing_is_lost_or_doubled_while_everything_is_killed(soak: Soak, serve
     report = soak.installation.manage("audit", seconds=AUDIT_SECONDS)
     assert (report["ok"], report["violations"]) == (True, [])
     assert_memory_is_flat(soak)
-    assert logs.tracebacks(soak.logs()) <= TRACEBACKS_A_DISTURBANCE * soak.count_of_disturbances
+    assert logs.tracebacks(soak.logs()) <= TRACEBACKS_AN_OUTAGE * len(soak.disturbances.away_seconds)
 
 
 def assert_memory_is_flat(soak: Soak) -> None:

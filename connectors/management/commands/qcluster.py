@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from multiprocessing import Process
 from typing import Any
 
 from django.db import DatabaseError, InterfaceError, connections
 from django_q import cluster as django_q_cluster
 from django_q.cluster import Cluster, Sentinel, worker
 from django_q.management.commands.qcluster import Command as ClusterCommand
+from django_q.monitor import monitor
 from django_q.tasks import async_task
 
 from connectors.tasks import SCHEDULES
@@ -33,6 +36,14 @@ def start_loops_if_possible(reason: str) -> None:
         log_event("queue", level="warning", error=error_text(error), reason=reason)
 
 
+def in_one_line(run: Callable[..., object], *arguments: Any) -> None:
+    """A process of the cluster that ends with its database says so in one line; the guard starts it again."""
+    try:
+        run(*arguments)
+    except (DatabaseError, InterfaceError) as error:
+        log_event("queue", level="warning", error=error_text(error), reason=f"the {run.__name__} ends, and starts again")
+
+
 class OutlastingSentinel(Sentinel):  # type: ignore[misc]  # django-q2 has no types
     """A Sentinel that, with the processes it forks, outlasts a SIGTERM to the whole group: its head tells it when to stop.
 
@@ -46,6 +57,10 @@ class OutlastingSentinel(Sentinel):  # type: ignore[misc]  # django-q2 has no ty
 
     def spawn_worker(self) -> None:
         self.spawn_process(worker, self.task_queue, self.result_queue, Timer(), self.timeout)
+
+    def spawn_monitor(self) -> Process:
+        made: Process = self.spawn_process(in_one_line, monitor, self.result_queue, self.broker)
+        return made
 
     def reincarnate(self, process: Any) -> None:
         super().reincarnate(process)
