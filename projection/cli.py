@@ -21,6 +21,8 @@ from django.db import InterfaceError, OperationalError
 DONE: Final = 0
 FINDINGS: Final = 1
 USAGE: Final = 2
+LARGEST_BATCH: Final = 1000
+"""Of `--batch`, as of HEADRACE_WORKER_BATCH and HEADRACE_ROUTER_BATCH."""
 
 Verb = Callable[..., int]
 
@@ -28,6 +30,13 @@ Verb = Callable[..., int]
 def refusal(id: str | int, code: str, reason: str) -> dict[str, str]:
     """One refused item, in the form that every command prints."""
     return {"id": str(id), "code": code, "reason": reason}
+
+
+def batch_size(given: int | None) -> int | None:
+    """What `--batch` says; None where it is not given. Raises CommandError for what the setting behind it would not take either."""
+    if given is not None and not 1 <= given <= LARGEST_BATCH:
+        raise CommandError(f"--batch must be 1 to {LARGEST_BATCH}.")
+    return given
 
 
 def printable(text: str) -> str:

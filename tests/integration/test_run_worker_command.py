@@ -23,6 +23,14 @@ def left(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return asked
 
 
+@pytest.mark.parametrize("batch", ["0", "-1", "1001"])
+@pytest.mark.parametrize("command", [("run_worker", "--drain"), ("route_receipts", "--once"), ("route_receipts", "--drain")])
+def test_a_batch_that_no_setting_would_take_is_refused(command: tuple[str, ...], batch: str) -> None:
+    open_ingress().send(change(7))
+    refused = {"error": {"code": "usage", "reason": "--batch must be 1 to 1000."}}
+    assert run(*command, "--batch", batch) == (2, refused)
+
+
 def test_a_drain_runs_everything_that_is_due_and_ends(left: list[bool]) -> None:
     ingress = open_ingress()
     ingress.route()

@@ -11,7 +11,7 @@ from connectors import audit_log
 from connectors.quarantine import reroute
 from connectors.router import RouteReport, drain_receipts, namespaces_with_pending, route_batch
 from connectors.routing_loop import route_loop
-from projection.cli import DONE, FINDINGS, HeadraceCommand, refusal
+from projection.cli import DONE, FINDINGS, HeadraceCommand, batch_size, refusal
 from projection.stopping import stop_on_signals
 
 
@@ -29,15 +29,15 @@ class Command(HeadraceCommand):
     def perform(self, **options: Any) -> int:
         if options["reroute"] is not None:
             return self._reroute(options["reroute"], options["reason"])
-        report = RouteReport()
+        report, batch = RouteReport(), batch_size(options["batch"])
         if options["once"]:
             for name in namespaces_with_pending():
-                report += route_batch(name, options["batch"])
+                report += route_batch(name, batch)
         elif options["drain"]:
-            report = drain_receipts(batch=options["batch"])
+            report = drain_receipts(batch=batch)
         else:
             with stop_on_signals() as stop:
-                report = RouteReport(receipts=route_loop(batch=options["batch"], stop=stop))
+                report = RouteReport(receipts=route_loop(batch=batch, stop=stop))
         answer = asdict(report)
         for internal in ("stages", "seen"):
             answer.pop(internal)

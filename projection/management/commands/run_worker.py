@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from projection.cli import DONE, HeadraceCommand
+from projection.cli import DONE, HeadraceCommand, batch_size
 from projection.stopping import stop_on_signals
 from projection.stuck import leave_if_stuck
 from projection.worker import claim_loop, drain_claims
@@ -20,9 +20,10 @@ class Command(HeadraceCommand):
         parser.add_argument("--batch", type=int, help="items a claim takes at most (default HEADRACE_WORKER_BATCH)")
 
     def perform(self, **options: Any) -> int:
+        batch = batch_size(options["batch"])
         with stop_on_signals() as stop:
             loop = drain_claims if options["drain"] else claim_loop
-            attempts = loop(batch=options["batch"], stop=stop)
+            attempts = loop(batch=batch, stop=stop)
         self.emit({"attempts": attempts}, [f"{attempts} attempts"])
         leave_if_stuck()
         return DONE
