@@ -20,6 +20,7 @@ T = TypeVar("T")
 _sql: Final = Sender(Path(__file__).parent / "sql")
 
 DEFAULT_NAMESPACE: Final = "default"
+NAMESPACE_LENGTH: Final = 64
 
 
 class ConfigurationRefused(ValueError):
@@ -59,12 +60,16 @@ def lock_namespace(name: str) -> Namespace:
     """The namespace's row, locked until the transaction ends; made at its first use. First in the global lock order.
 
     Every change of packs, endpoints and routes takes it, so that changes of one namespace happen one after the other and never
-    beside an admission.
+    beside an admission. Raises ConfigurationRefused for a new one whose name the database would take for another's.
     """
     if not transaction.get_connection().in_atomic_block:
         raise RuntimeError("lock_namespace needs a transaction: outside one the lock would end at once")
     row = Namespace.objects.select_for_update().filter(name=name).first()
     if row is not None and row.name == name:
         return row
+    if name != name.strip() or not name.isprintable() or not 1 <= len(name) <= NAMESPACE_LENGTH:
+        raise ConfigurationRefused(
+            f"{name!r} cannot be the name of a namespace: it has 1 to {NAMESPACE_LENGTH} printable characters and no space at its ends"
+        )
     _sql.execute("insert_namespace", name=name)
     return Namespace.objects.select_for_update().get(name=name)

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from connectors import endpoint_changes, installations, routes
-from connectors.changes import NotFound
+from connectors.changes import ConfigurationRefused, NotFound
 from connectors.endpoint_changes import EndpointDraft
 from connectors.installations import InstallationRefused
 from connectors.models import AuditEntry, Endpoint, Namespace, Pack, Route
@@ -37,6 +37,14 @@ def test_install_makes_the_namespace_and_an_incarnation_of_its_own(database):
     assert (row.state, row.version, json.loads(row.settings)) == ("installed", "1", {"kind": "'thing'"})
     assert len(row.incarnation) == 36
     assert AuditEntry.objects.get().action == "pack.install"
+
+
+@pytest.mark.parametrize("name", ["default ", " default", "", "a\tb", "de\x00fault", "n" * 65])
+def test_a_name_that_the_database_would_take_for_another_s_is_no_namespace(database, name):
+    installations.install("default", "github", actor=ACTOR)
+    with pytest.raises(ConfigurationRefused, match="cannot be the name of a namespace"):
+        installations.install(name, "generic", actor=ACTOR)
+    assert (Namespace.objects.get().name, Pack.objects.get().name) == ("default", "github")
 
 
 def test_an_installed_pack_is_not_installed_again(database):
