@@ -7,9 +7,8 @@ a gigabyte of them. Who finds the room full waits a little, then is answered 503
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Final
+from types import TracebackType
+from typing import Final, Self
 
 ROOM_BYTES: Final = 64 * 1024 * 1024
 """At once, in a process: two of the largest bodies that GitHub sends, or twelve of those that other packs accept."""
@@ -20,11 +19,18 @@ WAIT_SECONDS: Final = 4.0
 
 
 class Hold:
-    """What one request holds of the room; nothing at first."""
+    """What one request holds of the room until its block ends; nothing at first."""
 
     def __init__(self, room: BodyRoom) -> None:
         self._room = room
         self.held = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self.held:
+            self._room.give_back(self.held)
 
     def take(self, size: int) -> bool:
         """Hold `size` bytes in all, waiting for them if need be; False = there was no room in time."""
@@ -45,17 +51,9 @@ class BodyRoom:
         self._used = 0
         self._changed = threading.Condition()
 
-    @contextmanager
-    def hold(self) -> Iterator[Hold]:
-        """Until the block ends."""
-        made = Hold(self)
-        try:
-            yield made
-        finally:
-            if made.held:
-                with self._changed:
-                    self._used -= made.held
-                    self._changed.notify_all()
+    def hold(self) -> Hold:
+        """What a request will hold; a context manager."""
+        return Hold(self)
 
     def take(self, size: int) -> bool:
         with self._changed:
@@ -63,6 +61,11 @@ class BodyRoom:
             if fits:
                 self._used += size
             return fits
+
+    def give_back(self, size: int) -> None:
+        with self._changed:
+            self._used -= size
+            self._changed.notify_all()
 
 
 room: Final = BodyRoom()

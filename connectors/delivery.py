@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from functools import lru_cache
+from typing import Any, Final, Protocol
 
 
 class Headers(Mapping[str, str]):
     """HTTP headers by case-insensitive name. A header sent twice keeps its last value; `count(name)` tells how often it came."""
 
     def __init__(self, pairs: Mapping[str, str] | Sequence[tuple[str, str]] = ()) -> None:
-        items = pairs.items() if isinstance(pairs, Mapping) else pairs
-        self._values: dict[str, str] = {}
-        self._counts: dict[str, int] = {}
-        for name, value in items:
-            lowered = name.lower()
-            self._values[lowered] = value
-            self._counts[lowered] = self._counts.get(lowered, 0) + 1
+        items = list(pairs.items() if isinstance(pairs, Mapping) else pairs)
+        self._values = {name.lower(): value for name, value in items}
+        self._counts = None if len(items) == len(self._values) else Counter(name.lower() for name, _ in items)
 
     def __getitem__(self, name: str) -> str:
         return self._values[name.lower()]
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and name.lower() in self._values
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
@@ -30,14 +31,52 @@ class Headers(Mapping[str, str]):
         return len(self._values)
 
     def __repr__(self) -> str:
-        return f"Headers({sorted(self._values)})"  # names alone: values may be credentials
+        return f"Headers({sorted(self)})"  # names alone: values may be credentials
 
     def count(self, name: str) -> int:
-        return self._counts.get(name.lower(), 0)
+        lowered = name.lower()
+        return int(lowered in self._values) if self._counts is None else self._counts[lowered]
 
     def only(self, names: Sequence[str]) -> dict[str, str]:
         """The headers of these names that were sent, by lower-case name."""
-        return {name.lower(): self[name] for name in names if name.lower() in self._values}
+        return {name.lower(): self[name] for name in names if name in self}
+
+
+class WsgiHeaders(Headers):
+    """The headers of a WSGI environment (PEP 3333), looked up where they stand: nothing is copied for each delivery.
+
+    What was sent twice stands there once, its values joined by commas.
+    """
+
+    def __init__(self, environ: Mapping[str, Any]) -> None:
+        self._environ = environ
+
+    def __getitem__(self, name: str) -> str:
+        return str(self._environ[_variable(name)])
+
+    def __contains__(self, name: object) -> bool:  # Mapping's would raise and catch a KeyError for each header that was not sent
+        return isinstance(name, str) and _variable(name) in self._environ
+
+    def __iter__(self) -> Iterator[str]:
+        for variable in self._environ:
+            if variable in _UNPREFIXED or variable.startswith("HTTP_"):
+                yield variable.removeprefix("HTTP_").replace("_", "-").lower()
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def count(self, name: str) -> int:
+        return int(name in self)
+
+
+_UNPREFIXED: Final = ("CONTENT_TYPE", "CONTENT_LENGTH")
+
+
+@lru_cache(maxsize=256)
+def _variable(name: str) -> str:
+    """Where a WSGI environment has a header."""
+    variable = name.upper().replace("-", "_")
+    return variable if variable in _UNPREFIXED else f"HTTP_{variable}"
 
 
 @dataclass(frozen=True, slots=True)

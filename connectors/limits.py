@@ -11,7 +11,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Final
 
 from django.conf import settings
@@ -52,6 +52,7 @@ class Bucket:
 _lock: Final = threading.Lock()
 _buckets: Final[dict[tuple[int, tuple[int, float]], Bucket]] = {}
 _at_once: Final[Counter[int]] = Counter()
+_UNLIMITED: Final = nullcontext(True)
 
 
 def take(endpoint: EndpointFacts) -> Outcome | None:
@@ -64,22 +65,23 @@ def exhausted(endpoint: EndpointFacts) -> Outcome | None:
     return _refusal(endpoint, 0)
 
 
-@contextmanager
-def place(endpoint: EndpointFacts) -> Iterator[bool]:
+def place(endpoint: EndpointFacts) -> AbstractContextManager[bool]:
     """Hold one of the endpoint's places while the block runs; False = all are taken."""
     most = endpoint.limits.concurrency
-    if most is None:
-        yield True
-        return
+    return _UNLIMITED if most is None else _one_of(endpoint.id, max(1, most // settings.HEADRACE_WEB_PROCESSES))
+
+
+@contextmanager
+def _one_of(endpoint_id: int, most: int) -> Iterator[bool]:
     with _lock:
-        free = _at_once[endpoint.id] < max(1, most // settings.HEADRACE_WEB_PROCESSES)
-        _at_once[endpoint.id] += free
+        free = _at_once[endpoint_id] < most
+        _at_once[endpoint_id] += free
     try:
         yield free
     finally:
         if free:
             with _lock:
-                _at_once[endpoint.id] -= 1
+                _at_once[endpoint_id] -= 1
 
 
 def forget() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import fields
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,10 +13,12 @@ from django.db.backends.utils import CursorWrapper
 
 from connectors.delivery import ReceiptDraft
 from projection import clock
-from projection.statements import catalogue
+from projection.statements import by_place, catalogue
 from projection.units import DUPLICATE_KEY, error_code
 
 _SQL: Final = Path(__file__).parent / "sql"
+_DRAFT: Final = tuple(field.name for field in fields(ReceiptDraft))
+_draft_values: Final = attrgetter(*_DRAFT)
 
 
 class ReceiptManager(models.Manager[Any]):
@@ -27,10 +30,12 @@ class ReceiptManager(models.Manager[Any]):
         None: the unique key knows this delivery id (and, for a conflict, this body). One statement, committed with it outside a
         transaction.
         """
-        values = asdict(draft) | {"received_at": clock.to_db(draft.received_at), "erasure_id": erasure_id}
+        text, values_of = by_place(catalogue(_SQL)["insert_receipt"])
+        values = dict(zip(_DRAFT, _draft_values(draft), strict=True))  # asdict() would copy deeply, for each delivery
+        values |= {"received_at": clock.to_db(draft.received_at), "erasure_id": erasure_id}
         try:
             with self._cursor() as cursor:
-                cursor.execute(catalogue(_SQL)["insert_receipt"], values)
+                cursor.execute(text, values_of(values))
                 return int(cursor.lastrowid)
         except IntegrityError as error:
             if error_code(error) == DUPLICATE_KEY:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Final
 
 from prometheus_client import Counter, Histogram
@@ -29,11 +30,23 @@ _BY_CODE: Final = {"accepted": RECEIVED, "duplicate": DUPLICATES, "conflict": CO
 def count(code: str, pack_name: str = "", seconds: float | None = None) -> None:
     """Count one answer of the ingress by its code; `seconds`: how long it took to keep the delivery."""
     if seconds is not None and code in _KEPT:
-        ACCEPT_SECONDS.labels(pack_name).observe(seconds)
+        _accept_seconds(pack_name).observe(seconds)
     counter = _BY_CODE.get(code)
     if code == "spooled":  # counted as received, duplicate or conflict once it is drained
-        SPOOLED.labels(pack_name).inc()
+        _series(SPOOLED, pack_name).inc()
     elif counter is None:
-        REFUSED.labels(code).inc()
+        _series(REFUSED, code).inc()
     else:
-        counter.labels(pack_name).inc()
+        _series(counter, pack_name).inc()
+
+
+@cache
+def _series(counter: Counter, label: str) -> Counter:
+    """The time series of a label, looked up once and not for each delivery."""
+    return counter.labels(label)
+
+
+@cache
+def _accept_seconds(pack_name: str) -> Histogram:
+    """As `_series`."""
+    return ACCEPT_SECONDS.labels(pack_name)

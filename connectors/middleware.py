@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import Resolver404, resolve
@@ -21,7 +22,13 @@ class IngressFirst:
         if not request.path_info.startswith(PREFIX):
             return self.get_response(request)
         try:
-            found = resolve(request.path_info, "connectors.urls")
+            found = _names(request.path_info)
         except Resolver404:
             return ingress(request, namespace="", slug="")
-        return ingress(request, **found.kwargs)
+        return ingress(request, **found)
+
+
+@lru_cache(maxsize=256)
+def _names(path: str) -> dict[str, str]:
+    """Namespace and slug of an endpoint's path, remembered: a provider calls the same one all the time. Raises Resolver404."""
+    return dict(resolve(path, "connectors.urls").kwargs)

@@ -25,9 +25,12 @@ from typing import Final, Self
 
 from django.conf import settings
 
+from projection.folder_names import FolderNames
+
 ASIDE: Final = "aside"
 BEGINNING_NS: Final = 10 * 10**9
 """An empty file younger than this has a writer that has just made it; older, its writer died."""
+_names: Final = FolderNames()
 _NAME: Final = re.compile(r"([0-9]{20})-([0-9a-f]{32})(?:-[0-9]+)?\.journal")
 
 
@@ -90,9 +93,9 @@ def journals() -> list[Journal]:
 
 
 def is_empty() -> bool:
-    """Whether nothing waits for the database here. One look at a folder."""
-    with suppress(FileNotFoundError), os.scandir(folder()) as entries:
-        return not any(entry.name.endswith(".journal") for entry in entries)
+    """Whether nothing waits for the database here. One stat() of a folder, and a look into it when it has changed."""
+    with suppress(FileNotFoundError):
+        return not any(name.endswith(".journal") for name in _names.of(settings.HEADRACE_SPOOL_DIR))
     return True
 
 

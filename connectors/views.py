@@ -16,7 +16,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from connectors import body_room, last_known, limits, metrics
 from connectors.body_room import Hold
-from connectors.delivery import Answer, Headers, IngressRequest, Outcome
+from connectors.delivery import Answer, IngressRequest, Outcome, WsgiHeaders
 from connectors.endpoints_cache import EndpointFacts
 from connectors.http_body import drain, read_body
 from connectors.outage import INGRESS
@@ -79,7 +79,7 @@ def _taken(request: HttpRequest, endpoint: EndpointFacts, pack: Pack, hold: Hold
         body = read_body(request.META, endpoint.max_body_bytes, hold)
     if isinstance(body, Outcome):
         return _refused(request, body)
-    delivery = IngressRequest(request.method or "", public_url(endpoint, request), Headers(dict(request.headers)), body)
+    delivery = IngressRequest(request.method or "", public_url(endpoint, request), WsgiHeaders(request.META), body)
     challenge = _asked(pack.handshake, delivery, endpoint)
     if challenge is not None:
         return _pack_answer(challenge)

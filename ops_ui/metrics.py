@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -46,9 +47,16 @@ class RequestMetrics:
         started = time.perf_counter()
         response = self.get_response(request)
         room = next((name for prefix, name in ROOMS.items() if request.path_info.startswith(prefix)), "service")
-        SECONDS.labels(room).observe(time.perf_counter() - started)
-        REQUESTS.labels(room, str(response.status_code)).inc()
+        seconds, requests = _series(room, str(response.status_code))
+        seconds.observe(time.perf_counter() - started)
+        requests.inc()
         return response
+
+
+@cache
+def _series(room: str, status: str) -> tuple[Histogram, Counter]:
+    """The time series of these labels, which are few: looked up once, not for each request."""
+    return SECONDS.labels(room), REQUESTS.labels(room, status)
 
 
 class DatabaseCollector(Collector):

@@ -7,6 +7,7 @@ a payload, a header value or a secret: a field of such a name is hidden, whoever
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
@@ -70,6 +71,16 @@ FIELDS: Final = (
 )
 """The field names of log events, in the order in which a line shows them. A test lets no event use another name."""
 
+
+class _Places(dict[str, int]):
+    """Where each field stands in a line; all others follow, as they were given."""
+
+    def __missing__(self, name: str) -> int:
+        return len(self)
+
+
+_PLACES: Final = _Places({name: place for place, name in enumerate(("timestamp", "level", "event", *FIELDS))})
+
 HIDDEN_FIELDS: Final = frozenset(
     {
         "authorization",
@@ -104,25 +115,26 @@ class _ErrorStream:
 
 
 def _redact(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    for name in HIDDEN_FIELDS.intersection(event):
+        event[name] = HIDDEN
     for name, value in event.items():
-        if name in HIDDEN_FIELDS:
-            event[name] = HIDDEN
-        elif isinstance(value, str) and len(value) > LONGEST_TEXT:
+        if isinstance(value, str) and len(value) > LONGEST_TEXT:
             event[name] = f"{value[:LONGEST_TEXT]}… ({len(value)} characters)"
     return event
 
 
 def _order(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    first = ("timestamp", "level", "event", *FIELDS)
-    ordered = {name: event[name] for name in first if event.get(name) is not None}
-    return ordered | {name: value for name, value in event.items() if name not in first and value is not None}
+    return {name: event[name] for name in sorted(event, key=_PLACES.__getitem__) if event[name] is not None}
+
+
+_line: Final = json.JSONEncoder(default=str).encode
 
 
 def _render(logger: object, method: str, event: MutableMapping[str, Any]) -> str:
     # Chosen per line: standard error may become a file after this module was imported.
     if sys.stderr.isatty():
         return str(structlog.dev.ConsoleRenderer(sort_keys=False)(logger, method, event))
-    return str(structlog.processors.JSONRenderer(default=str)(logger, method, event))
+    return _line(event)
 
 
 _log: Final[Any] = structlog.wrap_logger(
@@ -135,7 +147,7 @@ _log: Final[Any] = structlog.wrap_logger(
         _render,
     ],
     wrapper_class=structlog.BoundLogger,
-)
+).bind()  # once, and not anew for each line
 
 
 _quiet: Final = ContextVar("quiet", default=False)

@@ -102,6 +102,8 @@ def with_reason(text: str, reason: str) -> str:
 
 def storable(text: str, *, room: int = ERROR_TEXT_BYTES) -> str:
     """Any text made fit for a column: lone surrogates and control characters escaped, at most `room` bytes (8 KiB) of UTF-8."""
+    if text.isascii() and text.isprintable() and len(text) <= room:
+        return text
     head = text[: room + 1]
     escaped = re.sub(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", lambda hit: f"\\x{ord(hit[0]):02x}", head)
     raw = escaped.encode("utf-8", "backslashreplace")

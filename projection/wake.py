@@ -18,8 +18,11 @@ from typing import Final, Literal, Self
 from django.conf import settings
 from django.db import transaction
 
+from projection.folder_names import FolderNames
+
 Kind = Literal["route", "claim"]
 _serial: Final = itertools.count()
+_names: Final = FolderNames()
 
 
 def _folder() -> Path:
@@ -29,14 +32,14 @@ def _folder() -> Path:
 def notify(kind: Kind) -> None:
     """Tell every loop of `kind` on this host. Never blocks, never raises; a socket nobody listens on any more is removed."""
     try:
-        targets = list(_folder().glob(f"{kind}.*.sock"))
+        names = [name for name in _names.of(settings.HEADRACE_WAKE_DIR) if name.startswith(f"{kind}.") and name.endswith(".sock")]
     except OSError:
         return
-    if not targets:
+    if not names:
         return
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
         sender.setblocking(False)
-        for target in targets:
+        for target in (_folder() / name for name in names):
             try:
                 sender.sendto(b"1", str(target))
             except ConnectionRefusedError:

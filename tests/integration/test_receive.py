@@ -155,6 +155,21 @@ def test_a_conflict_of_the_database_is_tried_again(code: int) -> None:
     assert tried.call_count == 2
 
 
+def test_a_conflict_that_stays_is_told_after_four_tries() -> None:
+    ingress = open_endpoint()
+    with mock.patch.object(type(Receipt.objects), "insert_receipt", side_effect=OperationalError(1213, "deadlock")) as tried:
+        assert send(ingress, b"{}").code == "database_unavailable"
+    assert tried.call_count == 4
+
+
+def test_after_a_conflict_that_took_long_nobody_waits_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(receive_room, "LONGEST_RETRY_SECONDS", 0.0)
+    ingress = open_endpoint()
+    with mock.patch.object(type(Receipt.objects), "insert_receipt", side_effect=OperationalError(1205, "lock wait")) as tried:
+        assert send(ingress, b"{}").code == "database_unavailable"
+    assert tried.call_count == 1
+
+
 def test_receiving_inside_a_transaction_is_refused() -> None:
     ingress = open_endpoint()
     with transaction.atomic(), pytest.raises(RuntimeError, match="before the commit"):
