@@ -14,7 +14,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Final
 
-from projection import breaker, queue_classes, route_terms
+from projection import breaker, flows, queue_classes, route_terms
 from projection import closed as closures
 from projection.candidates import candidates
 from projection.facts import RouteFacts
@@ -131,9 +131,14 @@ def _read_back(taken: Taken, lease: Lease) -> ClaimedBatch:
             unreadable.append((row, f"event {row.event_id}, which it selects, is not retained; run `audit`"))
             continue
         try:
-            items.append(Claimed(row, selected, _route(snapshot or ""), taken.starts.get(row.id, 0.0)))
+            route = _route(snapshot or "")
         except ValueError as error:
             unreadable.append((row, f"event {selected.id} does not prove the route of its work: {error}"))
+            continue
+        if flows.find(route.flow_name) is None:  # the item itself names one that is here
+            unreadable.append((row, f"event {selected.id} proves flow {route.flow_name!r}, which is not that of its work"))
+            continue
+        items.append(Claimed(row, selected, route, taken.starts.get(row.id, 0.0)))
     items.sort(key=lambda claimed: (claimed.item.lane_position, claimed.item.id))
     if items:
         log_event("claim", count=len(items), worker=lease.owner)

@@ -118,6 +118,19 @@ def test_items_whose_event_is_not_retained_are_dead_letters_and_make_room() -> N
     assert {found.invariant for found in audit().violations} == {"selected_event"}
 
 
+def test_an_item_whose_event_proves_another_flow_is_dead_and_its_siblings_run() -> None:
+    ingress = open_ingress()
+    ingress.route(mode="per_event")
+    ingress.admit(change(7), change(8))
+    proof = Event.objects.get(source_id="7").route_snapshot or ""
+    Event.objects.filter(source_id="7").update(route_snapshot=proof.replace('"companion_flow":"record"', '"companion_flow":"gone"'))
+    with recording() as seen:
+        assert drain_claims() == 2
+    assert seen.sources == ["8"]
+    assert (states(7), states(8)) == (["dead"], ["processed"])
+    assert "proves flow 'test.gone'" in (generations(7)[0].last_error or "")
+
+
 Spoil = Callable[[Ingress, RouteFacts], str]
 """Breaks the history of contact 7 in a way that no repair can put right; the code of the refusal."""
 
