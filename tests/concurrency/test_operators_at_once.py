@@ -114,7 +114,7 @@ def test_every_verb_on_the_same_items_at_once(same_source: bool) -> None:
         lambda: [ingress.admit(change(n % 3)) for n in range(8)],
     )
     answers = [one for several in results for one in several if isinstance(one, Replayed | Refused | Deferred)]  # type: ignore[attr-defined]
-    assert Counter(one.work_id for one in answers if isinstance(one, Replayed)).most_common(1)[0][1] == 1
+    assert max(Counter(one.work_id for one in answers if isinstance(one, Replayed)).values(), default=0) <= 1
     with recording():
         while drain_claims():
             pass

@@ -17,8 +17,8 @@ import projection
 from projection import (
     admission_rows,
     admit,
+    attempts,
     complete,
-    execute,
     generations,
     lanes,
     legacy,
@@ -109,7 +109,7 @@ FAULTS: dict[str, Plant] = {
     "a claim leaves the event to the old binary": function(legacy, "fence", lambda true, events: set(events)),
     "what an old binary has run runs again": function(legacy, "copy_results", lambda true, events: 0),
     "projections run before activation": text("preselect_work_items", "%(activated)s = 1 OR", "TRUE OR"),
-    "a patient route never gives up": function(execute, "after_failure", lambda true, policy, attempt, age: true(policy, attempt, 0)),
+    "a patient route never gives up": function(attempts, "after_failure", lambda true, policy, attempt, age: true(policy, attempt, 0)),
 }  # fmt: skip
 
 
