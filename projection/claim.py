@@ -62,7 +62,7 @@ def claim(limit: int, *, owner: str, lease_seconds: int, busy: Collection[str] =
     """Take at most `limit` due items whose flows this process has, none for a `busy` destination.
 
     Four or five statements, for work of a limited route four to six more; one when nothing is due, two while all that is due is closed. A
-    class that this process meets for the first time costs one look more.
+    class that this process meets for the first time costs one look more, and so does a claim that finds nothing where something is due.
     """
     lease = Lease(owner, str(uuid.uuid4()), lease_seconds)
     while (batch := _claim(limit, lease, busy)) is None:
@@ -72,7 +72,7 @@ def claim(limit: int, *, owner: str, lease_seconds: int, busy: Collection[str] =
 
 def _claim(limit: int, lease: Lease, busy: Collection[str]) -> ClaimedBatch | None:
     """None: there may be more now. Results of an old binary were copied, and what waited behind them may be of a class that had nothing
-    due before.
+    due before; or nothing was found in open classes because another process set their work aside meanwhile, into classes of its own.
     """
     due = _due_classes()
     ready = [(state, name) for state, name, run_after, now in due if run_after <= now]
@@ -86,7 +86,7 @@ def _claim(limit: int, lease: Lease, busy: Collection[str]) -> ClaimedBatch | No
     taken = swap_without_lost_lanes(lambda lost: candidates(clear, limit, closed, lost, copied), lease, closed.probes)
     if taken.ids:
         return _read_back(taken, lease)
-    if copied:
+    if copied or (clear and _names(_due_classes()) != _names(due)):
         return None
     now = due[0][3]
     goes_on = len(clear) < len(opened)
@@ -117,6 +117,10 @@ def _due_classes() -> list[tuple[State, str, datetime, datetime]]:
     aside = [one for one in due if queue_classes.is_aside(one[1])]
     random.shuffle(aside)  # else the first of them would have what there is, each time
     return [one for one in due if not queue_classes.is_aside(one[1])] + aside
+
+
+def _names(due: Sequence[tuple[State, str, datetime, datetime]]) -> set[tuple[State, str]]:
+    return {(state, name) for state, name, _, _ in due}
 
 
 def _seconds_until(moments: Sequence[datetime], now: datetime) -> float | None:
