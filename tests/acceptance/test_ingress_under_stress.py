@@ -125,7 +125,9 @@ def test_a_stop_answers_what_is_in_flight_and_loses_no_accepted_delivery(site: S
         assert web.wait() == 0
         site.start_web()  # takes up what waited in the socket's queue
         assert {answer.result()[0] for answer in answers} == {202}
-    site.until(lambda: receipts(site) == IN_FLIGHT and not [*(site.folder / "spool").glob("*.journal")], "what was spooled is drained")
+    site.until(
+        lambda: receipts(site) == IN_FLIGHT and not [*(site.folder / "spool").glob("*.journal")], "what was spooled is drained"
+    )
     ids = site.fetch("SELECT IdempotencyKey, COUNT(*) FROM `_System_ConnectorReceipt` GROUP BY IdempotencyKey")
     assert dict(ids) == {f"d-{number}": 1 for number in range(IN_FLIGHT)}
     assert site.request("GET", "/readyz") == (200, {"ready": True})
