@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import suppress
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from connectors import durations, pausing
+from connectors import moments, pausing
 from connectors.audit_log import cli_actor
 from connectors.configuration_command import ConfigurationCommand, add_namespace, add_reason
 from connectors.pausing import Kind
@@ -65,15 +64,10 @@ def moment(text: str | None) -> datetime | None:
     """A duration from now by the database's clock, or an ISO time with its zone. Raises CommandError."""
     if text is None:
         return None
-    with suppress(ValueError):  # no duration: then it is a time
-        return clock.now() + timedelta(seconds=durations.seconds(text))
     try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise CommandError(f"--until {text}: write a duration such as 2h, or a time such as 2026-11-30T08:00:00Z.") from None
-    if moment.tzinfo is None:
-        raise CommandError(f"--until {text}: a time needs its zone, e.g. {text}Z.")
-    return moment.astimezone(UTC)
+        return moments.ahead(text, clock.now())
+    except ValueError as wrong:
+        raise CommandError(f"--until {text}: {wrong}.") from None
 
 
 def _backlog_line(backlog: Backlog) -> str:

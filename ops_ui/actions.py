@@ -74,7 +74,7 @@ def tell(request: HttpRequest, refused: Refused | None, done: str) -> None:
     if refused is None:
         messages.success(request, done)
     else:
-        messages.warning(request, f"Nothing was changed: {refused.reason}")
+        messages.warning(request, f"Nothing was changed: {refused.reason.removesuffix('.')}.")
 
 
 @action("projection.replay_workitem")

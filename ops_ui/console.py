@@ -46,6 +46,7 @@ class ConsoleSite(AdminSite):
             configuration,
             connections,
             dead_letters,
+            destinations,
             endpoint_actions,
             endpoints,
             events,
@@ -53,16 +54,19 @@ class ConsoleSite(AdminSite):
             jobs,
             lanes,
             packs,
+            receipt_actions,
             receipts,
             records,
             routes,
             sources,
+            stops,
             trace,
+            work_actions,
         )
-        from ops_ui.views import work_actions as work
 
         # a verb before a key
-        rooms = (actions, trace, bulk, work, receipts, events, generations, lanes, dead_letters, jobs, sources, records)
+        acting = (actions, bulk, work_actions, stops, receipt_actions)
+        rooms = (*acting, trace, receipts, events, generations, lanes, dead_letters, jobs, sources, records, destinations)
         setup = (configuration, endpoint_actions, endpoints, packs, routes, connections)
         pages = [one for room in (*rooms, *setup) for one in room.URLS]
         return [*(path(url, self.admin_view(view), name=name) for url, view, name in pages), *super().get_urls()]

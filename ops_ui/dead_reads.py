@@ -37,7 +37,7 @@ class Found:
 
 
 def find(filters: DeadLetterFilter, cursor: Cursor | None) -> Found:
-    """The page at `cursor`; the count with the first page only. At most three statements beside those of the filter's names."""
+    """The page at `cursor`; the count with the first page only. At most four statements beside those of the filter's names."""
     chosen = filters.select()
     edge = keyset.edge_of(chosen.among, BY_DEATH, cursor)
     page = keyset.searched(chosen.rows, BY_DEATH, cursor, None if chosen.is_indexed else edge)
@@ -51,17 +51,20 @@ def open_within(chosen: Chosen, edge: Cursor | None) -> Count:
     return Count(rows.aggregate(n=CountOf("id"))["n"], capped=edge is not None)
 
 
-def open_dead() -> Count:
-    """Dead letters that are neither replayed nor discarded, among the newest 10,000 dead items. Two statements."""
-    chosen = select(WorkFilter())
-    return open_within(chosen, keyset.edge_of(chosen.among, BY_DEATH, None))
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Dead letters that are neither replayed nor discarded, among the newest 10,000 dead items: how many, and the newest of them."""
+
+    count: Count
+    newest: QuerySet[WorkItem]
 
 
-def newest_open() -> QuerySet[WorkItem]:
-    """Open dead letters among the newest 10,000 dead items, newest first. One statement at once, one when they are read."""
+def open_now() -> Open:
+    """Three statements at most, and one when the newest are read."""
     chosen = select(WorkFilter())
-    rows = keyset.within(chosen.open_rows, BY_DEATH, keyset.edge_of(chosen.among, BY_DEATH, None))
-    return rows.order_by("-terminal_at", "-id")
+    edge = keyset.edge_of(chosen.among, BY_DEATH, None)
+    newest = keyset.within(chosen.open_rows, BY_DEATH, edge).order_by("-terminal_at", "-id")
+    return Open(open_within(chosen, edge), newest)
 
 
 def deaths(name: str, now: datetime, *, route: str = "", pack: str = "") -> tuple[heat.Heat | None, bool]:

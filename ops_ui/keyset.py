@@ -17,6 +17,7 @@ WINDOW: Final = 50_000
 """Ids that one page of an unindexed filter reads at most: a clustered range, some ten milliseconds."""
 SEARCHED: Final = 10_000
 """Rows in an index's order that one page of an unindexed filter looks at, at most: each costs a look-up of its row."""
+SPARE: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,17 +113,18 @@ def windowed(rows: QuerySet[Any], cursor: Cursor | None, size: int = PAGE_SIZE, 
 
 def edge_of(among: QuerySet[Any], order: Order, cursor: Cursor | None, window: int = SEARCHED) -> Cursor | None:
     """Where a search behind (or before) `cursor` stops: the last of the next `window` rows of `among`, which an index gives in this
-    order. None: it comes to the end. One statement, of the index alone.
+    order. None: it comes to the end. One statement of the index alone, and one row.
     """
     cursor = _of_order(cursor, order)
     backwards = cursor is not None and cursor.side == "before"
     descending = order.descending != backwards
-    places = _beyond(among, order, cursor, descending).order_by(*_columns(order, descending)).values_list(order.column, "id")
-    looked_at = list(places[: window + 1])
+    ids = _beyond(among, order, cursor, descending).order_by(*_columns(order, descending)).values_list("id", flat=True)
+    looked_at = list(ids[: window + 1])
     if len(looked_at) <= window:
         return None
-    value, row_id = looked_at[window - 1]
-    return Cursor("before" if backwards else "after", row_id, None if order.column == "id" else value)
+    # Some of the last ones: a row may have been pruned since.
+    last = among.filter(id__in=looked_at[:window][-SPARE:]).only("id", order.column).order_by(*_columns(order, descending)).last()
+    return None if last is None else replace(_at("after", last, order), side="before" if backwards else "after")
 
 
 def searched(rows: QuerySet[Any], order: Order, cursor: Cursor | None, edge: Cursor | None, size: int = PAGE_SIZE) -> Page:

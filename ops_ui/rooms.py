@@ -35,6 +35,8 @@ ENDPOINTS: Final = Room("endpoints", "Endpoints", "connectors.view_endpoint", "S
 ROUTES: Final = Room("routes", "Routes", "connectors.view_route", "Set-up")
 CONNECTIONS: Final = Room("connections", "Connections", "connectors.view_connection", "Set-up")
 UNVERIFIED: Final = Room("unverified", "Failed signatures", "connectors.view_unverifieddelivery", "Set-up")
+DESTINATIONS: Final = Room("destinations", "Destinations", "projection.view_destination", "Service")
+PAUSES: Final = Room("pauses", "Pauses", "connectors.view_namespace", "Service")
 WORKERS: Final = Room("workers", "Workers", "projection.view_worker", "Service")
 AUDIT: Final = Room("audit", "Audit", "connectors.view_auditentry", "Service")
 USERS: Final = Room("auth_user_changelist", "Users", "auth.view_user", "Service")
@@ -55,6 +57,8 @@ ROOMS: Final = (
     ROUTES,
     CONNECTIONS,
     UNVERIFIED,
+    DESTINATIONS,
+    PAUSES,
     WORKERS,
     AUDIT,
     USERS,

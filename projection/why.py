@@ -22,9 +22,18 @@ CLAIM_WORKER: Final = "worker"
 
 def why(item: WorkItem) -> Why:
     """Why `item` is not running now, or what it is doing, or how it ended. At most five queries, whatever the size of its lane,
-    and three more when this process meets its route for the first time.
+    and three more when this process meets its route for the first time. Raises WorkItem.DoesNotExist for one removed meanwhile.
     """
-    return explain(item, _surroundings(item))
+    found = why_each([item])
+    if item.id not in found:
+        raise WorkItem.DoesNotExist(f"work item {item.work_id} is not retained any more")
+    return found[item.id]
+
+
+def why_each(items: Sequence[WorkItem]) -> dict[int, Why]:
+    """As `why`, for a page of items (some hundreds at most), by id; those that are not retained any more are left out. As many queries."""
+    around = _surroundings(items)
+    return {item.id: explain(item, around[item.id]) for item in items if item.id in around}
 
 
 def why_lane(lane_key: str) -> Why:
@@ -37,28 +46,34 @@ def why_lane(lane_key: str) -> Why:
     return replace(reason, blocking_work_id=reason.blocking_work_id or head.work_id)
 
 
-def _surroundings(item: WorkItem) -> Surroundings:
-    """Reads what surrounds a nonterminal item. An ended or running one needs no more than the clock."""
-    ((now, held_by, held_at, reason, release_at, *pauses),) = fetch("read_why_scope", id=item.id) or [(None,) * 19]
-    if now is None:
-        raise WorkItem.DoesNotExist(f"work item {item.work_id} is not retained any more")
-    around = Surroundings(from_db(now))
-    if item.state in TERMINAL or item.state == State.PROCESSING:
+def _surroundings(items: Sequence[WorkItem]) -> dict[int, Surroundings]:
+    """Reads what surrounds nonterminal items. Ended and running ones need no more than the clock."""
+    scopes = {row[0]: row[1:] for row in fetch("read_why_scope", ids=tuple(item.id for item in items))} if items else {}
+    around = {id: Surroundings(from_db(now)) for id, (now, *_) in scopes.items()}
+    waiting = [item for item in items if item.id in around and item.state not in TERMINAL and item.state != State.PROCESSING]
+    if not waiting:
         return around
-    parked, limited = _gates(item)
-    hashes = _live_flow_hashes(around.now)
-    return replace(
-        around,
-        activated=is_activated(),
-        paused=_pause_of(item, pauses, around.now),
-        hold=(held_by, from_db(held_at), reason) if held_at is not None else None,
-        hold_ends=from_db(release_at),
-        neighbours=_neighbours(item),
-        parked=parked,
-        limited=limited,
-        workers=len(hashes),
-        flow_missing=_is_missing(item, hashes),
-    )
+    parked, limited = _gates(waiting)
+    neighbours = _neighbours(waiting)
+    hashes = _live_flow_hashes(around[waiting[0].id].now)
+    activated = is_activated()
+    for item in waiting:
+        known = around[item.id]
+        _, held_by, held_at, reason, release_at, *pauses = scopes[item.id]
+        terms = route_terms.find(item.route_id)
+        around[item.id] = replace(
+            known,
+            activated=activated,
+            paused=_pause_of(item, pauses, known.now),
+            hold=(held_by, from_db(held_at), reason) if held_at is not None else None,
+            hold_ends=from_db(release_at),
+            neighbours=neighbours.get(item.id, {}),
+            parked=parked.get(breaker.key_of(terms.destination)) if terms else None,
+            limited=limited.get(terms.limit_key or "") if terms else None,
+            workers=len(hashes),
+            flow_missing=_is_missing(item, hashes),
+        )
+    return around
 
 
 def _pause_of(item: WorkItem, columns: Sequence[Any], now: datetime) -> Pause | None:
@@ -71,31 +86,31 @@ def _pause_of(item: WorkItem, columns: Sequence[Any], now: datetime) -> Pause | 
     return None
 
 
-def _gates(item: WorkItem) -> tuple[Parked | None, Limited | None]:
-    """What keeps its destination and its limit. One query, and up to three when this process meets the route for the first time."""
-    route_terms.learn([item.route_id])
-    terms = route_terms.find(item.route_id)
-    if terms is None:
-        return None, None
-    rows = fetch("read_why_gates", destination_key=breaker.key_of(terms.destination), limit_key=terms.limit_key)
-    parked, limited = None, None
-    for kind, name, until, since, reason, rate, per in rows:
-        if kind == "destination":
-            parked = Parked(name, from_db(until), from_db(since), reason)
-        else:
-            limited = Limited(name, rate, per / 1_000_000, from_db(until))
+def _gates(items: Sequence[WorkItem]) -> tuple[dict[str, Parked], dict[str, Limited]]:
+    """What keeps their destinations and limits, by key. One query, and up to three when this process first meets a route."""
+    routes = {item.route_id for item in items}
+    route_terms.learn(routes)
+    terms = [one for route in routes if (one := route_terms.find(route)) is not None]
+    parked: dict[str, Parked] = {}
+    limited: dict[str, Limited] = {}
+    if terms:
+        destinations = tuple({breaker.key_of(one.destination) for one in terms})
+        limits = tuple({one.limit_key or "" for one in terms})
+        for kind, key, name, until, since, reason, rate, per in fetch("read_why_gates", destinations=destinations, limits=limits):
+            if kind == "destination":
+                parked[key] = Parked(name, from_db(until), from_db(since), reason)
+            else:
+                limited[key] = Limited(name, rate, per / 1_000_000, from_db(until))
     return parked, limited
 
 
-def _neighbours(item: WorkItem) -> dict[str, Neighbour]:
-    rows: list[tuple[Any, ...]] = fetch(
-        "read_why_neighbours",
-        id=item.id,
-        projection_key=item.projection_key,
-        lane_key=item.lane_key,
-        lane_position=item.lane_position,
-    )
-    return {role: Neighbour(work_id, state, from_db(run_after), from_db(lease)) for role, work_id, state, run_after, lease in rows}
+def _neighbours(items: Sequence[WorkItem]) -> dict[int, dict[str, Neighbour]]:
+    """Item → role → the item that it may wait for."""
+    found: dict[int, dict[str, Neighbour]] = {}
+    rows = fetch("read_why_neighbours", ids=tuple(item.id for item in items))
+    for id, role, work_id, state, run_after, lease in rows:
+        found.setdefault(id, {})[role] = Neighbour(work_id, state, from_db(run_after), from_db(lease))
+    return found
 
 
 def _live_flow_hashes(now: datetime) -> list[str]:

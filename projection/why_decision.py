@@ -125,7 +125,7 @@ def _processing(item: WorkItem, now: datetime) -> Why:
 def _stopped(item: WorkItem, around: Surroundings) -> Why | None:
     """What an operator must end."""
     if item.projection_key is not None and not around.activated:
-        return Why("not_activated", "The projection protocol is not activated: run `activate_projection`.")
+        return Why("not_activated", "The projection protocol is not activated: run `script/manage activate_projection`.")
     if around.paused is not None:
         return _paused(around.paused)
     if around.hold is not None:
@@ -167,7 +167,7 @@ def _behind(item: WorkItem, around: Surroundings) -> Why | None:
     active = around.neighbours.get("active")
     if item.projection_key is not None and item.projection_active_key is None:
         if active is None:
-            return Why("handoff_lost", "It is a queued successor, but no generation is active: run `repair`.")
+            return Why("handoff_lost", "It is a queued successor, but no generation is active: run `script/manage repair`.")
         return Why("queued", f"Queued behind generation {active.work_id}, {_doing(active)}.", active.work_id, _until(active))
     holder = around.neighbours.get("holder")
     if holder is not None:
@@ -176,7 +176,8 @@ def _behind(item: WorkItem, around: Surroundings) -> Why | None:
     if ahead is not None:
         return Why("blocked", f"Blocked by {ahead.work_id}, which is due and ahead of it in its lane.", ahead.work_id)
     if item.state == State.BLOCKED:
-        return Why("stranded", "It is blocked, but nothing due is ahead of it in its lane: run `audit`, then `repair`.")
+        sentence = "It is blocked, but nothing due is ahead of it in its lane: run `script/manage audit`, then `script/manage repair`."
+        return Why("stranded", sentence)
     return None
 
 
@@ -193,7 +194,7 @@ def _waiting(item: WorkItem, now: datetime) -> Why | None:
 
 def _unattended(item: WorkItem, around: Surroundings) -> Why | None:
     if around.workers == 0:
-        return Why("no_worker", "No worker is running: start `script/server`, or `run_worker`.")
+        return Why("no_worker", "No worker is running: start `script/server`, or `script/manage run_worker`.")
     if around.flow_missing:
         flow = flow_name(item.companion_pack, item.companion_flow)
         return Why("no_flow", f"No live worker has the flow {flow}: add its app to HEADRACE_APPS and restart the workers.")

@@ -13,12 +13,12 @@ from django.test import Client
 from connectors import models
 from connectors.work_filters import WorkFilter
 from ops_ui import bulk_previews
-from projection import activation, flows
+from projection import activation, flows, identity
 from projection.clock import now
 from projection.facts import RouteFacts
 from projection.job_models import Job, JobItem
 from projection.job_rows import JobKind
-from projection.models import LaneHold, Worker, WorkItem
+from projection.models import Destination, LaneHold, RateBucket, Worker, WorkItem
 from projection.states import State
 from tests import factories, rows
 
@@ -81,6 +81,8 @@ class World:
             "route-publish": f"/admin/routes/publish/?from={self.route}",
             "route-publish-text": f"/admin/routes/publish/?as=text&from={self.route}",
             "route": f"/admin/routes/{self.route}/",
+            "destinations": "/admin/destinations/",
+            "pauses": "/admin/pauses/",
             "workers": "/admin/workers/",
             "audit": "/admin/audit/",
         }
@@ -100,6 +102,8 @@ LISTS = (
     "endpoints",
     "connections",
     "routes",
+    "destinations",
+    "pauses",
     "workers",
     "audit",
 )
@@ -130,6 +134,7 @@ def build(text: str = "contact.changed", *, masks: tuple[str, ...] = ()) -> Worl
     models.AuditEntry.objects.create(at=moment, actor=text[:100], action="lane.hold", target=text, reason=text)
     for kind in ("router", "worker"):
         worker(kind, host=text[:100])
+    stops(text)
     return World(
         receipt=receipt.id,
         unverified=unverified.id,
@@ -143,6 +148,32 @@ def build(text: str = "contact.changed", *, masks: tuple[str, ...] = ()) -> Worl
         preview=bulk_previews.make(JobKind.REPLAY, WorkFilter(error=text), actor=text[:100]).id,
         endpoint=endpoint.id,
         source=text,
+    )
+
+
+def stops(text: str) -> None:
+    """A paused namespace, a destination that is away, one that is well again, and a limit that is used up."""
+    moment, later = now(), now() + timedelta(hours=1)
+    models.Namespace.objects.create(name="stopped", paused_at=moment, paused_by=text[:100], pause_reason=text, resume_at=later)
+    for state, until in (("open", later), ("closed", None)):
+        Destination.objects.create(
+            name_key=identity.digest("destination", state),
+            name=text[:200],
+            state=state,
+            failures=5,
+            openings=1,
+            parked_at=moment,
+            parked_until=until,
+            last_error=text,
+        )
+    RateBucket.objects.create(
+        limit_key=identity.digest("limit", text),
+        namespace="default",
+        name=text[:100],
+        rate=100,
+        per_microseconds=10_000_000,
+        declared_at=moment,
+        next_slot_at=later,
     )
 
 

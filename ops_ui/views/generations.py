@@ -14,6 +14,7 @@ from ops_ui.filters import GenerationFilter
 from ops_ui.pages import Listing, Urls, page, show, show_list
 from ops_ui.tables import WorkTable
 from ops_ui.views.work_actions import offers
+from ops_ui.why_links import told
 from projection.facts import flow_name
 from projection.models import Event, WorkFailure, WorkItem
 from projection.states import NONTERMINAL, State
@@ -51,7 +52,7 @@ def facts(request: HttpRequest, item: WorkItem) -> dict[str, Any]:
         "flow": flow_name(item.companion_pack, item.companion_flow),
         "route": Route.objects.filter(id=item.route_id).first(),
         "event": Event.objects.filter(id=item.event_id).first(),
-        "why": why(item) if State(item.state) in NONTERMINAL else None,
+        "why": told(why(item), item) if State(item.state) in NONTERMINAL else None,
         "range": inputs,
         "timeline": charts.timeline([(event.created_date, event.id == item.event_id) for event in inputs.inputs]),
         "predecessor": range_reads.before(item) if projected else None,

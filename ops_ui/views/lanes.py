@@ -10,9 +10,10 @@ from ops_ui import keyset, labels, lane_reads, rooms
 from ops_ui.filters import LaneFilter
 from ops_ui.pages import Urls, page, show
 from ops_ui.tables import WorkTable
+from ops_ui.why_links import told
 from projection.models import LaneHold, WorkItem
 from projection.states import NONTERMINAL, State
-from projection.why import why
+from projection.why import why, why_each
 
 RECENT_SHOWN = 20
 
@@ -30,7 +31,11 @@ def listing(request: HttpRequest) -> HttpResponseBase:
         states = (State(chosen),) if chosen else lane_reads.FRONT_STATES
         found = lane_reads.heads(states, cursor)
         lanes = lane_reads.lanes(found.rows)
-    context = {"filter": filters, "is_filtered": bool(chosen), "found": found, "lanes": lanes, "at_start": cursor is None}
+    heads = [lane.head for lane in lanes if lane.head is not None]
+    reasons = why_each(heads)
+    whys = {head.id: told(reasons[head.id], head) for head in heads if head.id in reasons}
+    lines = [(lane, whys.get(lane.head.id) if lane.head else None) for lane in lanes]
+    context = {"filter": filters, "is_filtered": bool(chosen), "found": found, "lines": lines, "at_start": cursor is None}
     return show(request, "console/lanes.html", "Lanes", **context)
 
 
@@ -54,11 +59,13 @@ def detail(request: HttpRequest, lane_key: str) -> HttpResponseBase:
         "name": str(hold.lane) if hold is not None else next(iter(lane_reads.lane_names([*items, *ended][:1]).values())),
         "hold": hold,
         "head": head,
-        "why": why(head) if head else None,
+        "why": told(why(head), head) if head else None,
         "more": len(items) > keyset.PAGE_SIZE,
         "depth": lane_reads.depth_by_lane([lane_key]).get(lane_key, 0),
         "items": WorkTable(items[: keyset.PAGE_SIZE], names=names),
         "ended": WorkTable(ended, names=names),
+        "may_hold": request.user.has_perm("projection.hold_lane"),
+        "may_release": request.user.has_perm("projection.release_lane"),
     }
     return show(request, "console/lane.html", "Lane", **context)
 

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
@@ -17,7 +18,7 @@ from ops_ui.counts import CONSOLE_CAP, Count, Waiting
 from ops_ui.pages import page, show
 from projection import clock
 from projection.activation import is_activated
-from projection.models import LaneHold
+from projection.models import LaneHold, WorkItem
 from projection.states import ReceiptState, State
 
 DEAD_READ: Final = 500
@@ -80,13 +81,14 @@ def _facts(now: datetime) -> dict[str, Any]:
     waiting = {one.room: one for one in counts.oldest_waiting()}
     alive = counts.workers_alive(now)
     held = counts.lanes_held(CONSOLE_CAP)
+    dead = dead_reads.open_now()
     return {
         "now": now,
-        "cards": _cards(now, receipts, work, waiting),
+        "cards": _cards(now, receipts, work, waiting, dead.count),
         "series": flow_reads.last_hour(now),
         "receipts": receipts,
         "work": work,
-        "dead_groups": _dead_groups(),
+        "dead_groups": _dead_groups(dead.newest),
         "holds": list(LaneHold.objects.order_by("held_at", "id")[:HOLDS_SHOWN]),
         "held": held,
         "alive": alive,
@@ -94,7 +96,9 @@ def _facts(now: datetime) -> dict[str, Any]:
     }
 
 
-def _cards(now: datetime, receipts: dict[str, Count], work: dict[str, Count], waiting: dict[str, Waiting]) -> list[Card]:
+def _cards(  # what `_facts` has read
+    now: datetime, receipts: dict[str, Count], work: dict[str, Count], waiting: dict[str, Waiting], dead: Count
+) -> list[Card]:
     def of_work(title: str, state: State, note: str, tone: str = "") -> Card:
         url = f"{reverse('admin:generations')}?{urlencode({'state': state.value})}"
         return Card(title, work[state], url, note, waiting[state.value].age(now), tone)
@@ -106,7 +110,6 @@ def _cards(now: datetime, receipts: dict[str, Count], work: dict[str, Count], wa
         "receipts not yet events",
         waiting["route"].age(now),
     )
-    dead = dead_reads.open_dead()
     return [
         to_route,
         of_work("Pending", State.PENDING, "settling or due"),
@@ -117,8 +120,7 @@ def _cards(now: datetime, receipts: dict[str, Count], work: dict[str, Count], wa
     ]
 
 
-def _dead_groups() -> list[DeadGroup]:
-    rows = dead_reads.newest_open()
+def _dead_groups(rows: QuerySet[WorkItem]) -> list[DeadGroup]:
     groups: dict[str, list[Any]] = {}
     for row in rows.values("error_fingerprint", "last_error", "terminal_at")[:DEAD_READ]:
         groups.setdefault(row["error_fingerprint"] or "", []).append(row)

@@ -51,6 +51,7 @@ def detail(request: HttpRequest, receipt_id: int) -> HttpResponseBase:
         "items": _items(events[:ITEMS_SHOWN]),
         "items_cut": len(events) > ITEMS_SHOWN,
         "verdicts": _verdicts(receipt.verdicts),
+        "may_reroute": request.user.has_perm("connectors.reroute_receipt"),
     }
     return show(request, "console/receipt.html", f"Receipt {receipt.id}", **context)
 

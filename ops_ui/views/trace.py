@@ -14,16 +14,16 @@ from connectors.trace import WAYS, Trace
 from connectors.trace import trace as trace_of
 from ops_ui import labels, rooms, trace_steps
 from ops_ui.pages import Urls, page, show
+from ops_ui.why_links import Told, told
 from projection import clock
 from projection.models import WorkItem
 from projection.states import NONTERMINAL
-from projection.why import why
-from projection.why_decision import Why
+from projection.why import why_each
 
 SHOWN: Final = 100
 """Newest rows of each kind."""
-WHY_SHOWN: Final = 3
-"""Waiting work whose reason is told (some five queries each)."""
+WHY_SHOWN: Final = 20
+"""Waiting work whose reason is told (some five queries together)."""
 EXAMPLES_SHOWN: Final = 5
 EXAMPLES_LOOKED_AT: Final = 20
 
@@ -86,10 +86,11 @@ def _facts(found: Trace) -> dict[str, Any]:
     }
 
 
-def _reasons(found: Trace) -> dict[str, Why]:
+def _reasons(found: Trace) -> dict[str, Told]:
     """WorkId → why the newest waiting items do not run."""
     waiting = [item.id for item in reversed(found.work_items) if item.state in NONTERMINAL][:WHY_SHOWN]
-    return {item.work_id: why(item) for item in WorkItem.objects.filter(id__in=waiting)}
+    items = {item.id: item for item in WorkItem.objects.filter(id__in=waiting)}
+    return {items[id].work_id: told(why, items[id]) for id, why in why_each(list(items.values())).items()}
 
 
 def _examples(request: HttpRequest) -> list[Receipt]:

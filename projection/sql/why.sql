@@ -1,39 +1,44 @@
 -- Reads that explain why a work item is not running. Plain reads of single index rows; a fixed number of them for any item.
 
 -- name: read_why_scope
--- The database's clock, and what stops the item from outside: pauses (namespace, pack, route) and the hold of its lane. Always one row
--- for a retained item; NULL columns: not paused, not held.
-SELECT UTC_TIMESTAMP(6), h.HeldBy, h.HeldAt, h.Reason, h.ReleaseAt, n.PausedAt, n.PausedBy, n.PauseReason, n.ResumeAt,
+-- The database's clock, and what stops each item from outside: pauses (namespace, pack, route) and the hold of its lane. One row for each
+-- retained item; NULL columns: not paused, not held. All by unique keys.
+SELECT w.Id, UTC_TIMESTAMP(6), h.HeldBy, h.HeldAt, h.Reason, h.ReleaseAt, n.PausedAt, n.PausedBy, n.PauseReason, n.ResumeAt,
   p.Name, p.PausedAt, p.PausedBy, p.PauseReason, p.ResumeAt, r.RouteKey, r.PausedAt, r.PausedBy, r.PauseReason, r.ResumeAt
-FROM `_System_ConnectorWorkItem` w
+FROM `_System_ConnectorWorkItem` w FORCE INDEX (PRIMARY)
 LEFT JOIN `_System_ConnectorNamespace` n ON n.Name = w.Namespace
 LEFT JOIN `_System_ConnectorPack` p ON p.Id = w.PackId
 LEFT JOIN `_System_ConnectorRoute` r ON r.Id = w.RouteId
 LEFT JOIN `_System_ConnectorLaneHold` h ON h.LaneKey = w.LaneKey AND (h.ReleaseAt IS NULL OR h.ReleaseAt > UTC_TIMESTAMP(6))
-WHERE w.Id = %(id)s
+WHERE w.Id IN %(ids)s
 
 -- name: read_why_gates
--- The trouble of the item's destination, and its rate limit when that is used up for now; each by a unique key. No row: nothing keeps it.
-SELECT 'destination', d.Name, d.ParkedUntil, d.ParkedAt, d.LastError, 0, 0
-FROM `_System_ConnectorDestination` d WHERE d.NameKey = %(destination_key)s AND d.ParkedUntil > UTC_TIMESTAMP(6)
+-- The trouble of destinations, and rate limits that are used up for now; each by a unique key. No row: nothing keeps it.
+SELECT 'destination', d.NameKey, d.Name, d.ParkedUntil, d.ParkedAt, d.LastError, 0, 0
+FROM `_System_ConnectorDestination` d WHERE d.NameKey IN %(destinations)s AND d.ParkedUntil > UTC_TIMESTAMP(6)
 UNION ALL
-SELECT 'limit', l.Name, l.NextSlotAt, NULL, NULL, l.Rate, l.PerMicroseconds
-FROM `_System_ConnectorRateLimit` l WHERE l.LimitKey = %(limit_key)s AND l.NextSlotAt > UTC_TIMESTAMP(6)
+SELECT 'limit', l.LimitKey, l.Name, l.NextSlotAt, NULL, NULL, l.Rate, l.PerMicroseconds
+FROM `_System_ConnectorRateLimit` l WHERE l.LimitKey IN %(limits)s AND l.NextSlotAt > UTC_TIMESTAMP(6)
 
 -- name: read_why_neighbours
--- The items that an item may wait for: the active generation of its projection, the holder of its lane, the first due pending item ahead
+-- The items that each item may wait for: the active generation of its projection, the holder of its lane, the first due pending item ahead
 -- of it. Indexes: ProjectionActiveKey, LaneHolderKey, ix_work_lane. No row for a role: nothing to wait for.
-SELECT 'active', a.WorkId, a.State, a.RunAfter, a.LeaseExpiresAt
-FROM `_System_ConnectorWorkItem` a WHERE a.ProjectionActiveKey = %(projection_key)s AND a.Id <> %(id)s
+SELECT w.Id, 'active', a.WorkId, a.State, a.RunAfter, a.LeaseExpiresAt
+FROM `_System_ConnectorWorkItem` w FORCE INDEX (PRIMARY)
+STRAIGHT_JOIN `_System_ConnectorWorkItem` a ON a.ProjectionActiveKey = w.ProjectionKey AND a.Id <> w.Id WHERE w.Id IN %(ids)s
 UNION ALL
-SELECT 'holder', h.WorkId, h.State, h.RunAfter, h.LeaseExpiresAt
-FROM `_System_ConnectorWorkItem` h WHERE h.LaneHolderKey = %(lane_key)s AND h.Id <> %(id)s
+SELECT w.Id, 'holder', h.WorkId, h.State, h.RunAfter, h.LeaseExpiresAt
+FROM `_System_ConnectorWorkItem` w FORCE INDEX (PRIMARY)
+STRAIGHT_JOIN `_System_ConnectorWorkItem` h ON h.LaneHolderKey = w.LaneKey AND h.Id <> w.Id WHERE w.Id IN %(ids)s
 UNION ALL
-(SELECT 'ahead', d.WorkId, d.State, d.RunAfter, d.LeaseExpiresAt
- FROM `_System_ConnectorWorkItem` d
- WHERE d.LaneKey = %(lane_key)s AND d.State = 'pending' AND d.RunAfter <= UTC_TIMESTAMP(6)
-   AND (d.LanePosition < %(lane_position)s OR (d.LanePosition = %(lane_position)s AND d.Id < %(id)s))
- ORDER BY d.LanePosition, d.Id LIMIT 1)
+SELECT w.Id, 'ahead', d.WorkId, d.State, d.RunAfter, d.LeaseExpiresAt
+FROM `_System_ConnectorWorkItem` w FORCE INDEX (PRIMARY)
+STRAIGHT_JOIN `_System_ConnectorWorkItem` d FORCE INDEX (PRIMARY) ON d.Id = (
+  SELECT x.Id FROM `_System_ConnectorWorkItem` x FORCE INDEX (ix_work_lane)
+  WHERE x.LaneKey = w.LaneKey AND x.State = 'pending' AND x.RunAfter <= UTC_TIMESTAMP(6)
+    AND (x.LanePosition < w.LanePosition OR (x.LanePosition = w.LanePosition AND x.Id < w.Id))
+  ORDER BY x.LanePosition, x.Id LIMIT 1)
+WHERE w.Id IN %(ids)s
 
 -- name: read_lane_heads
 -- The item whose turn it is in a lane, in this order: its holder, its first due pending item, the pending item that is due next, its

@@ -168,7 +168,7 @@ def show_case() -> World:
         namespace="default", name="ci", url="https://ci.example.com/hooks", secrets="-", created_at=hour.at(900)
     )
     for kind, host in (("router", "app-1"), ("worker", "app-1"), ("worker", "app-2")):
-        console_world.worker(kind, host=host)
+        console_world.worker(kind, host=host, seen_ago=timedelta(minutes=-5))  # taking pictures takes a while
     for actor, action, target, reason, ago in (
         ("cli:deploy", "config.apply", "default", "release 41", 55),
         ("ada", "lane.hold", "contact:60441", "duplicate account under review", 9),

@@ -6,12 +6,13 @@ import json
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from connectors import models
 from connectors.work_filters import WorkFilter
 from ops_ui import bulk_previews
-from projection import identity
+from projection import breaker, identity
 from projection.job_models import Job, JobItem
 from projection.job_rows import JobKind
-from projection.models import WorkItem
+from projection.models import Destination, RateBucket, WorkItem
 from projection.states import State
 from tests import rows
 
@@ -49,9 +50,42 @@ def show_jobs(hour: Hour) -> tuple[int, int]:
         310,
         {"state": "cancelled", "finished_at": hour.at(308), "total": 40, "done": 12, "skipped": 28},
     )
+    _stops(hour)
     running = _running(hour, by_error[OUTAGE])
     preview = bulk_previews.make(JobKind.REPLAY, WorkFilter(error="unknown currency", unreplayed=True), actor="ada")
     return running.id, preview.id
+
+
+def _stops(hour: Hour) -> None:
+    """A route that somebody paused, a warehouse that is away, and a quota that is used up."""
+    models.Route.objects.filter(route_key="repository").update(
+        paused_at=hour.at(26), paused_by="grace", pause_reason="ci.example.com moves to another host", resume_at=hour.at(-94)
+    )
+    for name, state, failures, until, error in (
+        ("warehouse", "open", 9, hour.at(-3), "HTTP 503 from warehouse: maintenance"),
+        ("default/ci", "failing", 2, None, "ConnectTimeout: ci.example.com did not answer within 5 s"),
+        ("billing", "closed", 0, None, "HTTP 429 from billing: slow down"),
+    ):
+        Destination.objects.create(
+            name_key=breaker.key_of(name),
+            name=name,
+            state=state,
+            failures=failures,
+            openings=3,
+            parked_at=hour.at(12) if until else None,
+            parked_until=until,
+            last_error=error,
+        )
+    for name, rate, ahead in (("hubspot-api", 100, -0.1), ("billing", 5, 1)):
+        RateBucket.objects.create(
+            limit_key=identity.digest("limit", name),
+            namespace="default",
+            name=name,
+            rate=rate,
+            per_microseconds=10_000_000,
+            declared_at=hour.at(900),
+            next_slot_at=hour.at(ahead),
+        )
 
 
 def _deaths(hour: Hour, error: str, counts: dict[int, int]) -> list[WorkItem]:
@@ -94,7 +128,14 @@ def _ended(hour: Hour, dead: list[WorkItem]) -> None:
 
 
 def _running(hour: Hour, dead: list[WorkItem]) -> Job:
-    columns: dict[str, object] = {"state": "running", "total": len(dead), "done": 21, "refused": 2, "deferred": 3, "next_step_at": hour.now}
+    columns: dict[str, object] = {
+        "state": "running",
+        "total": len(dead),
+        "done": 21,
+        "refused": 2,
+        "deferred": 3,
+        "next_step_at": hour.now,
+    }
     filter = {"error": "crm.internal", "since": hour.at(900).isoformat()}
     job = _job(hour, "replay", filter, "crm.internal is back, see INC-2291", "ada", 1, columns)
     for number, item in enumerate(dead[2:23]):
@@ -111,7 +152,10 @@ def _items(job: Job, dead: list[WorkItem], **counts: int) -> None:
     for place, (item, state) in enumerate(zip(dead, states, strict=True)):
         told = {
             "refused": ("active_generation", "csp:77e1…02ab is active for the same source; replay again once it has ended"),
-            "deferred": ("same_source", "an earlier one of the same source is replayed first; this one follows once that has ended"),
+            "deferred": (
+                "same_source",
+                "an earlier one of the same source is replayed first; this one follows once that has ended",
+            ),
         }.get(state, ("", None))
         JobItem.objects.create(
             job_id=job.id,

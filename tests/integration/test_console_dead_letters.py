@@ -174,7 +174,7 @@ class TestOpen:
         rows.replay_row(replayed, "processed")
         dead("2", discarded_at=now())
         dead("3")
-        assert str(dead_reads.open_dead()) == "1"
+        assert str(dead_reads.open_now().count) == "1"
         (card,) = [card for card in console_world.client("viewer").get("/admin/").context["cards"] if card.title == "Dead letters"]
         assert (str(card.count), card.note) == ("1", "not replayed or discarded")
         assert str(listed(group="operator")["open"]) == "1"
@@ -183,7 +183,7 @@ class TestOpen:
         for number in range(5):
             dead(str(number))
         monkeypatch.setattr(keyset.edge_of, "__defaults__", (3,))
-        assert str(dead_reads.open_dead()) == "3+"
+        assert str(dead_reads.open_now().count) == "3+"
 
     def test_the_errors_of_the_overview_are_those_of_open_ones(self) -> None:
         replayed = dead("1", error_fingerprint="a" * 64, last_error="gone")

@@ -61,6 +61,13 @@ def test_a_reason_that_is_no_text_is_kept_escaped() -> None:
     assert LaneHold.objects.get().reason == "ra\\udcffson"
 
 
+def test_a_hold_that_would_be_over_already_is_refused() -> None:
+    work_row(event_row(PAGES))
+    code, answer = run("lanes", "hold", "contact:42", "--until", "2020-01-01T00:00:00Z")
+    assert (code, answer["refused"][0]["code"]) == (1, "in_the_past")
+    assert not LaneHold.objects.exists()
+
+
 def test_a_held_lane_without_work_is_still_listed_and_released() -> None:
     LaneHold.objects.create(namespace="default", lane_key="a" * 64, lane="contact:9", reason="r", held_by="ann", held_at=now())
     (held,) = run("lanes", "list", "--held")[1]["lanes"]

@@ -18,7 +18,7 @@ from projection.heartbeat import ALIVE_SECONDS
 from projection.models import Destination, LaneHold, ProjectionProtocol, RateBucket, Worker, WorkItem
 from projection.outages import Outage
 from projection.states import State
-from projection.why import why, why_lane
+from projection.why import why, why_each, why_lane
 from tests import factories
 from tests.rows import CONTACTS, PAGES, event_row, work_row
 
@@ -200,3 +200,59 @@ def test_an_item_that_was_pruned_meanwhile_is_told_from_one_that_waits() -> None
     WorkItem.objects.filter(id=item.id).delete()
     with pytest.raises(WorkItem.DoesNotExist, match=f"{item.work_id} is not retained any more"):
         why(item)
+
+
+def a_page_of_items() -> list[WorkItem]:
+    """Items that wait for something different each, several of them in one lane."""
+    active = work_row(event_row(source_id="1"), "processing")
+    items = [active, work_row(event_row(source_id="1"), "blocked")]
+    items += [work_row(event_row(PAGES, source_id="2"), state) for state in ("retry", "blocked", "blocked")]
+    items += [work_row(event_row(PAGES, source_id="3")) for _ in range(3)]
+    items += [work_row(event_row(source_id="4"), run_after=now() + LATER), work_row(event_row(source_id="5"), "dead")]
+    held = work_row(event_row(PAGES, source_id="6"))
+    hold(held)
+    facts = factories.route(factories.install("github"), "orders", limit=RateLimit("api", 10, 1.0))
+    limited = work_row(event_row(facts, source_id="7"))
+    why(limited)
+    RateBucket.objects.update(next_slot_at=now() + LATER)
+    paused = work_row(event_row(factories.route(factories.install("hubspot"), "paused"), source_id="8"))
+    Route.objects.filter(route_key="paused").update(paused_at=now())
+    return [*items, held, limited, paused, work_row(event_row(PAGES, source_id="9", source_lane=""))]
+
+
+def test_a_page_has_the_reason_of_each_item() -> None:
+    items = a_page_of_items()
+    found = why_each(items)
+    assert found == {item.id: why(item) for item in items}
+    codes = [found[item.id].code for item in items]
+    assert codes == [
+        "processing",
+        "queued",
+        "retry",
+        "blocked",
+        "blocked",
+        "due",
+        "blocked",
+        "blocked",
+        "settling",
+        "dead",
+        "held",
+        "limited",
+        "paused",
+        "due",
+    ]
+    assert found[items[7].id].blocking_work_id == items[5].work_id
+
+
+def test_a_page_costs_as_much_as_one_item() -> None:
+    items = a_page_of_items()
+    with CaptureQueriesContext(connection) as queries:
+        why_each(items)
+    assert len(queries) <= 5
+    assert why_each([]) == {}
+
+
+def test_a_page_leaves_out_what_was_pruned_meanwhile() -> None:
+    kept, gone = work_row(event_row(source_id="1")), work_row(event_row(source_id="2"))
+    WorkItem.objects.filter(id=gone.id).delete()
+    assert why_each([kept, gone]).keys() == {kept.id}

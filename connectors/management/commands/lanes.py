@@ -13,6 +13,7 @@ from connectors.audit_log import cli_actor
 from connectors.lane_names import NamedLane, find_lanes
 from connectors.pause_verbs import moment
 from connectors.traced import TracedItem
+from projection import clock
 from projection.cli import DONE, FINDINGS, HeadraceCommand, iso, refusal, table
 from projection.lane_list import LaneSummary, lanes, queue
 from projection.why import why_lane
@@ -69,7 +70,10 @@ class Command(HeadraceCommand):
         named = self._the_one(lane)
         if named is None:
             return self._not_found(lane)
-        if not audited.hold(named, actor=cli_actor(), reason=because, release_at=moment(until)):
+        ends = moment(until)
+        if ends is not None and ends <= clock.now():
+            return self._refuse("held", named, "in_the_past", f"{ends:%Y-%m-%dT%H:%M:%SZ} is over; name a time to come.")
+        if not audited.hold(named, actor=cli_actor(), reason=because, release_at=ends):
             return self._refuse(
                 "held", named, "already_held", f"The lane {named.lane} is held already; `lanes show` tells by whom."
             )
