@@ -28,6 +28,8 @@ BEAT_SECONDS: Final = 10.0
 """How often a process says that it lives."""
 ALIVE_SECONDS: Final = 3 * BEAT_SECONDS
 """A process that has been silent for so long counts as gone."""
+LAST_WORDS: Final = 2
+"""Tries of a process that leaves to take its row away: the server may have ended the idle connection."""
 SILENT_SECONDS: Final = 3600
 """Rows of processes that died without a word are forgotten after this."""
 
@@ -98,15 +100,19 @@ class Heartbeat:
             if leave_at is not None and monotonic() >= leave_at:
                 stuck.leave_now("an atomic flow did not return; the process leaves without it")
             self._beat_safely(self._beat)
-        self._beat_safely(lambda: _send("unregister_worker", id=self.id))
+        for _ in range(LAST_WORDS):
+            if self._beat_safely(lambda: _send("unregister_worker", id=self.id)):
+                break
         connection.close()
 
-    def _beat_safely(self, beat: Callable[[], object]) -> None:
+    def _beat_safely(self, beat: Callable[[], object]) -> bool:
         try:
             beat()
         except (DatabaseError, InterfaceError) as error:
             log_event("heartbeat", level="warning", worker=self.owner, error=error_text(error))
             connection.close()
+            return False
+        return True
 
     def _beat(self) -> None:
         _send(

@@ -38,5 +38,10 @@ def hashed(prefix: str) -> str:
 def make_old(days: int = 120) -> None:
     """Everything that came in or ended did so that much earlier."""
     with connection.cursor() as cursor:
-        for table, column in (("WorkItem", "TerminalAt"), ("Receipt", "ReceivedAt"), ("Event", "CreatedDate")):
-            cursor.execute(f"UPDATE `_System_Connector{table}` SET {column} = {column} - INTERVAL {days} DAY")
+        for table, columns in (
+            ("WorkItem", ("TerminalAt", "EventCreatedDate")),
+            ("Receipt", ("ReceivedAt",)),
+            ("Event", ("CreatedDate",)),
+        ):
+            changes = ", ".join(f"{column} = {column} - INTERVAL {days} DAY" for column in columns)
+            cursor.execute(f"UPDATE `_System_Connector{table}` SET {changes}")

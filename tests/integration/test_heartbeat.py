@@ -151,6 +151,14 @@ def test_an_attempt_that_lost_its_lease_leaves_the_next_one_of_its_item_alive() 
     assert WorkItem.objects.get().state == "processed"
 
 
+@pytest.mark.parametrize("losses", [1, 2])
+def test_a_process_that_leaves_takes_its_row_away_by_a_fresh_connection_where_it_must(beats: Beats, losses: int) -> None:
+    with Heartbeat("router") as alive:
+        assert Worker.objects.filter(id=alive.id).exists()
+        beats.fail += [OperationalError(4031, "The client was disconnected by the server because of inactivity.")] * losses
+    assert Worker.objects.filter(id=alive.id).exists() is (losses > 1), "then it is forgotten after its silence"
+
+
 def test_a_beat_that_fails_is_said_and_the_next_one_comes(beats: Beats, capsys: pytest.CaptureFixture[str]) -> None:
     with Heartbeat("worker", lease_seconds=LEASE_SECONDS):
         seen = Worker.objects.get().seen_at
