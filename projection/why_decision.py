@@ -176,7 +176,9 @@ def _behind(item: WorkItem, around: Surroundings) -> Why | None:
     if ahead is not None:
         return Why("blocked", f"Blocked by {ahead.work_id}, which is due and ahead of it in its lane.", ahead.work_id)
     if item.state == State.BLOCKED:
-        sentence = "It is blocked, but nothing due is ahead of it in its lane: run `script/manage audit`, then `script/manage repair`."
+        sentence = (
+            "It is blocked, but nothing due is ahead of it in its lane: run `script/manage audit`, then `script/manage repair`."
+        )
         return Why("stranded", sentence)
     return None
 

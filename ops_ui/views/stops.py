@@ -69,7 +69,11 @@ def _stopped(request: HttpRequest, kind: Kind, now: datetime) -> list[Stopped]:
 
 
 def _rows(kind: Kind) -> QuerySet[Any]:
-    rows: dict[Kind, QuerySet[Any]] = {"namespace": Namespace.objects.all(), "pack": Pack.objects.all(), "route": Route.objects.all()}
+    rows: dict[Kind, QuerySet[Any]] = {
+        "namespace": Namespace.objects.all(),
+        "pack": Pack.objects.all(),
+        "route": Route.objects.all(),
+    }
     return rows[kind]
 
 

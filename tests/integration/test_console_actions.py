@@ -273,7 +273,9 @@ class TestDestinations:
         assert row.parked_until <= now()
         assert entries() == [("destination.retry", "crm", "operator", BECAUSE)]
         for name in ("crm", "nothing", "é"):
-            assert act(client, "/admin/destinations/retry/", name=name) == [f"Nothing was changed: destination {name} is not parked."]
+            assert act(client, "/admin/destinations/retry/", name=name) == [
+                f"Nothing was changed: destination {name} is not parked."
+            ]
 
     def test_parked_ones_come_first_and_well_ones_apart(self, client: Client) -> None:
         self.destination("a", breaker.FAILING, -5)
