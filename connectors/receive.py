@@ -9,35 +9,26 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from dataclasses import replace
-from functools import cache
 from typing import Final
 
 from django.db import DEFAULT_DB_ALIAS, Error, connections
-from tenacity import Retrying, retry_if_exception, stop_after_attempt, stop_after_delay, wait_random_exponential
 
 from connectors import limits, metrics, spooling, unverified
 from connectors.delivery import Headers, IngressRequest, Outcome, ReceiptDraft, Verdict
 from connectors.endpoints_cache import EndpointFacts
-from connectors.managers import ReceiptManager
-from connectors.models import Receipt
 from connectors.outage import outage
 from connectors.spooled import identified
+from connectors.storing import store_by_all_means, store_draft
 from projection import wake
 from projection.foreign_code import FAILURES
 from projection.identity import digest
 from projection.logs import log_event
 from projection.retry_policy import error_text, storable
 from projection.states import ReceiptState
-from projection.units import error_code, is_conflict, noting
 
 IDEMPOTENCY_KEY_LENGTH: Final = 512
 """Characters of the readable delivery id; its identity is hashed from the whole."""
-STORE_ROUNDS: Final = 3
-"""A first receipt that is pruned between our INSERT and our read is a coincidence; three in a row are none."""
 DATABASE_RETRY_SECONDS: Final = 10
-LONGEST_RETRY_SECONDS: Final = 1.5
-"""A conflict that comes at once is tried again; after one that took a whole lock wait the provider would not wait any longer."""
 
 UNVERIFIED: Final = Outcome("unverified", 401, message="The signature of this delivery could not be verified.")
 """One text for every reason: the caller learns nothing about what was wrong."""
@@ -101,7 +92,7 @@ def _store_durably(endpoint: EndpointFacts, draft: ReceiptDraft, using: str) -> 
         raise RuntimeError("receiving inside a transaction would answer before the commit")
     try:
         with outage.asking():
-            outcome = _store_in_spite_of_conflicts(draft, using)
+            outcome = store_by_all_means(draft, using)
     except Error as error:
         log_event("receive", level="error", endpoint=endpoint.slug, state="database_unavailable", error=error_text(error))
         connections[using].close()
@@ -119,68 +110,12 @@ def _store_durably(endpoint: EndpointFacts, draft: ReceiptDraft, using: str) -> 
     return outcome
 
 
-def _store_in_spite_of_conflicts(draft: ReceiptDraft, using: str) -> Outcome:
-    """As `store_draft`, tried again a few times on a conflict that came at once. The first try, which is nearly always the only one,
-    goes without the machinery of trying again: for one INSERT that costs as much as making up the receipt."""
-    since = time.monotonic()
-    try:
-        return store_draft(draft, using)
-    except Error as error:
-        if not is_conflict(error) or time.monotonic() - since >= LONGEST_RETRY_SECONDS:
-            raise
-        log_event("conflict", unit="receive", attempt=1, error_code=error_code(error))
-    retrying = Retrying(
-        stop=stop_after_attempt(3) | stop_after_delay(LONGEST_RETRY_SECONDS),
-        wait=wait_random_exponential(multiplier=0.02, max=0.2),
-        retry=retry_if_exception(is_conflict),
-        before_sleep=noting("receive"),
-        reraise=True,
-    )
-    return retrying(store_draft, draft, using)
-
-
 def store(endpoint: EndpointFacts, request: IngressRequest) -> Outcome:
     """Insert the receipt of a delivery that is trusted, or find the one that stands for it. Joins the caller's transaction.
 
     Raises the database's error; outside a transaction what it returns is committed.
     """
     return store_draft(draft_of(endpoint, request), DEFAULT_DB_ALIAS)
-
-
-def store_draft(draft: ReceiptDraft, using: str) -> Outcome:
-    """As `store`, of a receipt that is made up already, on the connection of this alias."""
-    receipts = _receipts(using)
-    for _ in range(STORE_ROUNDS):
-        receipt_id = receipts.insert_receipt(draft)
-        if receipt_id is not None:
-            return Outcome("accepted", 202, receipt_id)
-        first = receipts.read_first_receipt(draft.endpoint_id, str(draft.idempotency_hash))
-        if first is not None:
-            return _repeated(draft, first, using)
-    raise Error("a delivery id is known and unknown in turn; is another process deleting receipts?")
-
-
-@cache
-def _receipts(using: str) -> ReceiptManager:
-    """The receipts by the connection of this alias; made once, not for each delivery."""
-    return Receipt.objects.db_manager(using)
-
-
-def _repeated(draft: ReceiptDraft, first: tuple[int, str, int | None], using: str) -> Outcome:
-    first_id, first_sha256, erasure_id = first
-    if first_sha256 == draft.body_sha256:
-        return Outcome("duplicate", 200, first_id)
-    # Kept once per body; the first stands, and every further copy is answered the same.
-    receipts = _receipts(using)
-    other = replace(draft, conflict_hash=draft.body_sha256, state=ReceiptState.CONFLICT.value)
-    if erasure_id is not None:  # what was erased does not come back under another body
-        receipts.insert_receipt(replace(other, body=b"", headers="{}", url=""), erasure_id)
-    elif receipts.insert_receipt(other) is not None:
-        now = receipts.read_first_receipt(draft.endpoint_id, str(draft.idempotency_hash))
-        if now is not None and now[2] is not None:  # erased since we looked: the erasure may have looked before we inserted
-            receipts.forget_conflict(other, now[2])
-    message = "This delivery id was received before with another body; the first one stands."
-    return Outcome("conflict", 409, first_id, message)
 
 
 def draft_of(endpoint: EndpointFacts, request: IngressRequest) -> ReceiptDraft:

@@ -22,9 +22,9 @@ from django.db import DatabaseError, InterfaceError, connections, transaction
 from connectors import journal, metrics, spool_files
 from connectors.delivery import Outcome, ReceiptDraft
 from connectors.outage import INGRESS
-from connectors.receive import store_draft
 from connectors.spool_files import Journal
 from connectors.spooled import SpooledDelivery, UnknownRecord
+from connectors.storing import store_draft
 from projection import clock, wake
 from projection.logs import log_event
 from projection.retry_policy import error_text

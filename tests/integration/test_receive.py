@@ -11,6 +11,7 @@ import pytest
 from django.db import OperationalError, connection, transaction
 
 from connectors import receive as receive_room
+from connectors import storing
 from connectors.delivery import Headers, IngressRequest, Outcome
 from connectors.models import Receipt, UnverifiedDelivery
 from connectors.receive import receive
@@ -163,7 +164,7 @@ def test_a_conflict_that_stays_is_told_after_four_tries() -> None:
 
 
 def test_after_a_conflict_that_took_long_nobody_waits_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(receive_room, "LONGEST_RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(storing, "LONGEST_RETRY_SECONDS", 0.0)
     ingress = open_endpoint()
     with mock.patch.object(type(Receipt.objects), "insert_receipt", side_effect=OperationalError(1205, "lock wait")) as tried:
         assert send(ingress, b"{}").code == "database_unavailable"
