@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import socket
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from time import monotonic
+from types import TracebackType
 from typing import Final
 
 BODY_SECONDS: Final = 20.0
@@ -23,20 +23,22 @@ _watcher: tuple[int, threading.Thread] | None = None
 """Process id and thread: a forked process has the variable, not the thread."""
 
 
-@contextmanager
-def cut_off_later(connection: socket.socket | None) -> Iterator[None]:
+class cut_off_later:
     """While the block runs, its connection gives no more bytes after `BODY_SECONDS`: reading ends as if the sender had stopped."""
-    if connection is None:
-        yield
-        return
-    with _lock:
-        _awaited[id(connection)] = (monotonic() + BODY_SECONDS, connection)
-        _ensure_watcher()
-    try:
-        yield
-    finally:
-        with _lock:
-            _awaited.pop(id(connection), None)
+
+    def __init__(self, connection: socket.socket | None) -> None:
+        self._connection = connection
+
+    def __enter__(self) -> None:
+        if self._connection is not None:
+            with _lock:
+                _awaited[id(self._connection)] = (monotonic() + BODY_SECONDS, self._connection)
+                _ensure_watcher()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._connection is not None:
+            with _lock:
+                _awaited.pop(id(self._connection), None)
 
 
 def _ensure_watcher() -> None:

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar, overload
+
+T = TypeVar("T")
 
 
 class Headers(Mapping[str, str]):
@@ -21,8 +23,16 @@ class Headers(Mapping[str, str]):
     def __getitem__(self, name: str) -> str:
         return self._values[name.lower()]
 
+    # Mapping's own would raise and catch a KeyError for each header that was not sent.
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and name.lower() in self._values
+
+    @overload
+    def get(self, name: str, /) -> str | None: ...
+    @overload
+    def get(self, name: str, default: str | T, /) -> str | T: ...
+    def get(self, name: str, default: Any = None, /) -> Any:
+        return self._values.get(name.lower(), default)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
@@ -39,7 +49,7 @@ class Headers(Mapping[str, str]):
 
     def only(self, names: Sequence[str]) -> dict[str, str]:
         """The headers of these names that were sent, by lower-case name."""
-        return {name.lower(): self[name] for name in names if name in self}
+        return {name.lower(): value for name in names if (value := self.get(name)) is not None}
 
 
 class WsgiHeaders(Headers):
@@ -54,8 +64,15 @@ class WsgiHeaders(Headers):
     def __getitem__(self, name: str) -> str:
         return str(self._environ[_variable(name)])
 
-    def __contains__(self, name: object) -> bool:  # Mapping's would raise and catch a KeyError for each header that was not sent
+    def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and _variable(name) in self._environ
+
+    @overload
+    def get(self, name: str, /) -> str | None: ...
+    @overload
+    def get(self, name: str, default: str | T, /) -> str | T: ...
+    def get(self, name: str, default: Any = None, /) -> Any:
+        return self._environ.get(_variable(name), default)
 
     def __iter__(self) -> Iterator[str]:
         for variable in self._environ:

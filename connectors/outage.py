@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from types import TracebackType
 from typing import Final
 
 from django.db import Error, OperationalError
@@ -24,6 +24,22 @@ class DatabaseAway(OperationalError):
     """The database did not answer in time a moment ago; it is asked again in a few seconds."""
 
 
+class _Asking:
+    """A class and no generator: it is entered for each delivery."""
+
+    def __init__(self, outage: Outage) -> None:
+        self._outage = outage
+
+    def __enter__(self) -> None:
+        self._started = self._outage.begin()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if error is None:
+            self._outage.answered()
+        elif isinstance(error, Error):
+            self._outage.failed(self._started)
+
+
 class Outage:
     """Shared by the threads of a process."""
 
@@ -32,22 +48,26 @@ class Outage:
         self._lock = threading.Lock()
         self._held_until: float | None = None
 
-    @contextmanager
-    def asking(self) -> Iterator[None]:
-        """Around one exchange with the database. Raises DatabaseAway at once while nobody should ask."""
+    def asking(self) -> _Asking:
+        """Around one exchange with the database, a context manager. Raises DatabaseAway at its begin while nobody should ask."""
+        return _Asking(self)
+
+    def begin(self) -> float:
+        """The time at which somebody asks. Raises DatabaseAway."""
         started = self._clock()
         with self._lock:
             if self._held_until is not None:
                 if started < self._held_until:
                     raise DatabaseAway("the database did not answer in time a moment ago")
                 self._held_until = started + HOLD_SECONDS  # ours is the try; the others go on without
-        try:
-            yield
-        except Error:
-            with self._lock:
-                if self._held_until is not None or self._clock() - started >= SLOW_SECONDS:
-                    self._held_until = self._clock() + HOLD_SECONDS
-            raise
+        return started
+
+    def failed(self, started: float) -> None:
+        with self._lock:
+            if self._held_until is not None or self._clock() - started >= SLOW_SECONDS:
+                self._held_until = self._clock() + HOLD_SECONDS
+
+    def answered(self) -> None:
         with self._lock:
             self._held_until = None
 

@@ -7,8 +7,6 @@ from typing import Final
 
 from django.http import HttpRequest, HttpResponse
 
-from connectors import ingress_path
-
 POLICY: Final = "; ".join(
     [
         "default-src 'self'",
@@ -34,14 +32,13 @@ HEADERS: Final = {
 
 
 class SecurityHeaders:
-    """Adds `HEADERS` to every answer but the ingress's (which speaks to providers and is never rendered)."""
+    """Adds `HEADERS` to every answer. (The ingress, which speaks to providers and is never rendered, answers before it.)"""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
-        if not request.path_info.startswith(ingress_path.PREFIX):
-            for name, value in HEADERS.items():
-                response.headers.setdefault(name, value)
+        for name, value in HEADERS.items():
+            response.headers.setdefault(name, value)
         return response

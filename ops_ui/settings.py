@@ -77,8 +77,8 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "ops_ui.metrics.RequestMetrics",
-    "ops_ui.middleware.SecurityHeaders",
     "connectors.middleware.IngressFirst",
+    "ops_ui.middleware.SecurityHeaders",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",

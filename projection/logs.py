@@ -103,17 +103,6 @@ LONGEST_TEXT: Final = 2_000
 """Characters of one text field: long enough for an error, too short to flood a log."""
 
 
-class _ErrorStream:
-    """Writes whole lines to whatever standard error is now (a test or a supervisor may have replaced it)."""
-
-    def msg(self, line: str) -> None:
-        stream: TextIO = sys.stderr
-        stream.write(line + "\n")
-        stream.flush()
-
-    debug = info = warning = error = msg
-
-
 def _redact(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     for name in HIDDEN_FIELDS.intersection(event):
         event[name] = HIDDEN
@@ -137,17 +126,25 @@ def _render(logger: object, method: str, event: MutableMapping[str, Any]) -> str
     return _line(event)
 
 
-_log: Final[Any] = structlog.wrap_logger(
-    _ErrorStream(),
-    processors=[
-        structlog.processors.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-        _redact,
-        _order,
-        _render,
-    ],
-    wrapper_class=structlog.BoundLogger,
-).bind()  # once, and not anew for each line
+_PROCESSORS: Final[Sequence[Callable[..., MutableMapping[str, Any]]]] = (
+    structlog.processors.add_log_level,
+    structlog.processors.TimeStamper(fmt="iso", utc=True),
+    _redact,
+    _order,
+)
+
+
+def _write(level: Level, verb: str, fields: Mapping[str, object]) -> None:
+    """One whole line, to whatever standard error is now (a test or a supervisor may have replaced it).
+
+    The processors are called here, and not by one of structlog's loggers: a delivery is one INSERT and one line, and nothing is bound.
+    """
+    event: MutableMapping[str, Any] = {"event": verb, **fields}
+    for process in _PROCESSORS:
+        event = process(None, level, event)
+    stream: TextIO = sys.stderr
+    stream.write(_render(None, level, event) + "\n")
+    stream.flush()
 
 
 _quiet: Final = ContextVar("quiet", default=False)
@@ -176,9 +173,9 @@ def log_event(verb: str, *, level: Level = "info", rows: Sequence[Any] = (), **f
         try:
             subscriber(verb, fields, rows)
         except Exception as error:  # noqa: BLE001 - a number that cannot be counted stops no room
-            _log.error("measure", reason=verb, error=f"{type(error).__name__}: {error}")
+            _write("error", "measure", {"reason": verb, "error": f"{type(error).__name__}: {error}"})
     if not (_quiet.get() and level in ("debug", "info")):
-        getattr(_log, level)(verb, **fields)
+        _write(level, verb, fields)
 
 
 @contextmanager
