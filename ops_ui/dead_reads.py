@@ -36,11 +36,11 @@ class Found:
     open: Count | None
 
 
-def find(filters: DeadLetterFilter, cursor: Cursor | None) -> Found:
+def find(filters: DeadLetterFilter, cursor: Cursor | None, size: int = keyset.PAGE_SIZE) -> Found:
     """The page at `cursor`; the count with the first page only. At most four statements beside those of the filter's names."""
     chosen = filters.select()
     edge = keyset.edge_of(chosen.among, BY_DEATH, cursor)
-    page = keyset.searched(chosen.rows, BY_DEATH, cursor, None if chosen.is_indexed else edge)
+    page = keyset.searched(chosen.rows, BY_DEATH, cursor, None if chosen.is_indexed else edge, size)
     asked = cursor is None and filters.bulk_filter() is not None
     return Found(page, open_within(chosen, edge) if asked else None)
 

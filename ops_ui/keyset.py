@@ -92,23 +92,31 @@ def page(rows: QuerySet[Any], order: Order, cursor: Cursor | None, size: int = P
     )
 
 
-def windowed(rows: QuerySet[Any], cursor: Cursor | None, size: int = PAGE_SIZE, window: int = WINDOW) -> Page:
-    """The page of a filter that no index serves: newest first, reading at most `window` ids. Two or three statements.
+def windowed(
+    rows: QuerySet[Any], cursor: Cursor | None, size: int = PAGE_SIZE, window: int = WINDOW, *, descending: bool = True
+) -> Page:
+    """The page of a filter that no index serves: newest (or oldest) first, reading at most `window` ids. Two or three statements.
 
-    Goes one way only (older); the browser's own "back" leads to newer pages.
+    Goes one way only; the browser's own "back" leads to the pages before.
     """
     everything = rows.model._default_manager.order_by()
-    newest = cursor.id - 1 if cursor is not None and cursor.value is None else _edge(everything, "-id")
-    oldest = _edge(everything, "id")
+    newest, oldest = _edge(everything, "-id"), _edge(everything, "id")
     if newest is None or oldest is None:
         return Page([])
-    floor = newest - window
-    found = list(rows.filter(id__lte=newest, id__gt=floor).order_by("-id")[: size + 1])
+    at = cursor.id if cursor is not None and cursor.value is None else None
+    if descending:
+        first = newest if at is None else at - 1
+        last = first - window + 1
+        found = list(rows.filter(id__lte=first, id__gte=last).order_by("-id")[: size + 1])
+        is_over = last <= oldest
+    else:
+        first = oldest if at is None else at + 1
+        last = first + window - 1
+        found = list(rows.filter(id__gte=first, id__lte=last).order_by("id")[: size + 1])
+        is_over = last >= newest
     if len(found) > size:
         return Page(found[:size], next=Cursor("after", found[size - 1].id))
-    if floor >= oldest:
-        return Page(found, next=Cursor("after", floor + 1), searched_to=floor + 1)
-    return Page(found)
+    return Page(found) if is_over else Page(found, next=Cursor("after", last), searched_to=last)
 
 
 def edge_of(among: QuerySet[Any], order: Order, cursor: Cursor | None, window: int = SEARCHED) -> Cursor | None:

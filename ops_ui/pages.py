@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import wraps
-from typing import Any, Concatenate, ParamSpec
+from dataclasses import dataclass, replace
+from functools import partial, wraps
+from typing import Any, Concatenate, Final, ParamSpec
 
-import django_tables2
 from django.contrib import admin
 from django.core.exceptions import ObjectDoesNotExist, PermissionDenied
 from django.db.models import QuerySet
@@ -15,11 +14,16 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from ops_ui import keyset
+from ops_ui import exports, keyset
+from ops_ui.exports import Export
 from ops_ui.filters import ListFilter
 from ops_ui.rooms import Room
+from ops_ui.tables import ConsoleTable, Sorting
 
 P = ParamSpec("P")
+
+TURNED: Final = "turned"
+"""Value of `sort`: the order of the list the other way round."""
 
 Urls = tuple[tuple[str, Callable[..., HttpResponseBase], str], ...]
 """Pages of one module: the path under `/admin/`, its view, and its name within `admin:`."""
@@ -55,30 +59,40 @@ def show(request: HttpRequest, template: str, title: str, **context: Any) -> Htt
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """One list: its rows (before filters), how they are filtered, ordered and shown."""
+    """One list: its rows (before filters), how they are filtered, ordered and shown. It can be exported as it is filtered."""
 
     title: str
     rows: QuerySet[Any]
     filters: type[ListFilter] | None
-    table: Callable[[list[Any]], django_tables2.Table]
+    table: Callable[[list[Any]], ConsoleTable]
     empty: str
     """What to do next where nothing was ever stored."""
     order: keyset.Order = keyset.NEWEST_FIRST
     read: Callable[[Any, keyset.Cursor | None, int], keyset.Page] | None = None
-    """Reads a page (of so many rows) of a list that has its own way: given the filter form and the cursor."""
+    """Reads a page (of so many rows) of a list that has its own way and order: given the filter form and the cursor."""
     template: str = "console/list.html"
 
 
-def show_list(request: HttpRequest, listing: Listing, extra: Mapping[str, Any] | None = None) -> HttpResponse:
-    """The page of `listing` at the URL's filter and cursor (`at`). Damaged parameters give the first page, never an error."""
-    cursor = keyset.Cursor.parse(request.GET.get("at", ""))
+def show_list(request: HttpRequest, listing: Listing, extra: Mapping[str, Any] | None = None) -> HttpResponseBase:
+    """The page of `listing` at the URL's filter, order (`sort`) and cursor (`at`), or all of its rows as a file (`export`).
+
+    Damaged parameters give the first page, never an error.
+    """
     filters = listing.filters(request.GET, queryset=listing.rows) if listing.filters else None
-    found = _found(listing, filters, cursor)
+    order = _order(request, listing, filters)
+    wanted = exports.requested(request)
+    if wanted is not None:
+        read = partial(_found, listing, filters, order)
+        return exports.answer(request, Export(room_of(request).name, read, listing.table), wanted)
+    cursor = keyset.Cursor.parse(request.GET.get("at", ""))
+    found = _found(listing, filters, order, cursor, keyset.PAGE_SIZE)
+    table = listing.table(found.rows)
+    table.sorting = _sorting(request, listing, table, order)
     context = {
         "filter": filters,
         "is_filtered": bool(filters and filters.given()),
         "found": found,
-        "table": listing.table(found.rows),
+        "table": table,
         "empty": listing.empty,
         "at_start": cursor is None,
         **(extra or {}),
@@ -86,11 +100,38 @@ def show_list(request: HttpRequest, listing: Listing, extra: Mapping[str, Any] |
     return show(request, listing.template, listing.title, **context)
 
 
-def _found(listing: Listing, filters: ListFilter | None, cursor: keyset.Cursor | None, size: int = keyset.PAGE_SIZE) -> keyset.Page:
+def room_of(request: HttpRequest) -> Room:
+    """The room of the page that is shown (`page` sets it)."""
+    room: Room = request.room  # type: ignore[attr-defined]  # set by `page`
+    return room
+
+
+def _order(request: HttpRequest, listing: Listing, filters: ListFilter | None) -> keyset.Order:
+    """The order whose index serves the filter, or that order turned round (`sort=turned`)."""
+    order = filters.order() if filters else listing.order
+    turned = request.GET.get("sort") == TURNED and listing.read is None
+    return replace(order, descending=not order.descending) if turned else order
+
+
+def _sorting(request: HttpRequest, listing: Listing, table: ConsoleTable, order: keyset.Order) -> Sorting | None:
+    """At which column the order is shown, and the address of the other way; None where there is only one."""
+    if listing.read is not None:
+        return None
+    parameters = request.GET.copy()
+    parameters.pop("at", None)
+    if parameters.pop("sort", [""])[-1] != TURNED:
+        parameters["sort"] = TURNED
+    column = table.sorted_by.get(order.column, order.column)
+    return Sorting(column, order.descending, f"?{parameters.urlencode()}")
+
+
+def _found(
+    listing: Listing, filters: ListFilter | None, order: keyset.Order, cursor: keyset.Cursor | None, size: int
+) -> keyset.Page:
     if listing.read is not None:
         return listing.read(filters, cursor, size)
     if filters is None:
-        return keyset.page(listing.rows, listing.order, cursor, size)
+        return keyset.page(listing.rows, order, cursor, size)
     if filters.is_windowed:
-        return keyset.windowed(filters.qs, cursor, size)
-    return keyset.page(filters.qs, filters.order(), cursor, size)
+        return keyset.windowed(filters.qs, cursor, size, descending=order.descending)
+    return keyset.page(filters.qs, order, cursor, size)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlencode
 
 import django_tables2 as tables
@@ -18,12 +19,46 @@ from projection.facts import flow_name
 MESSAGE_SHOWN = 160
 
 
+@dataclass(frozen=True, slots=True)
+class Sorting:
+    """The order of a list, shown at one of its columns: which way, and the address of the other way."""
+
+    column: str
+    descending: bool
+    other: str
+
+
 class ConsoleTable(tables.Table):
-    """Shared look. `names` are labels that rows refer to by id: routes or packs."""
+    """Shared look, and the same rows as values for exports. `names` are labels that rows refer to by id: routes or packs.
+
+    What a column exports is `value_<column>(record)` where the table has it, else what its accessor finds. A column with
+    `visible=False` is in exports only; one with `exclude_from_export` on the page only.
+    """
+
+    sorted_by: ClassVar[Mapping[str, str]] = {"id": "id"}
+    """Column of an order → the column of the table that shows it."""
 
     def __init__(self, rows: list[Any], *, names: Mapping[int, str] | None = None) -> None:
         super().__init__(rows, orderable=False, default=NONE, template_name="console/table.html")
         self.names = names or {}
+        self.records = rows
+        self.sorting: Sorting | None = None
+
+    def export_fields(self) -> list[str]:
+        return [name for name, column in self.base_columns.items() if not column.exclude_from_export]
+
+    def export_rows(self) -> Iterator[list[Any]]:
+        values = [self._value(name) for name in self.export_fields()]
+        for record in self.records:
+            yield [value(record) for value in values]
+
+    def _value(self, name: str) -> Callable[[Any], Any]:
+        own: Callable[[Any], Any] | None = getattr(self, f"value_{name}", None)
+        accessor = tables.A(self.base_columns[name].accessor or name)
+        return own or (lambda record: accessor.resolve(record, quiet=True))
+
+    def label_text(self, row_id: int | None) -> str | None:
+        return None if row_id is None else self.names.get(row_id, f"#{row_id}").replace("\N{NO-BREAK SPACE}", " ")
 
     def label(self, row_id: int | None) -> SafeString:
         if row_id is None:
@@ -80,12 +115,20 @@ class ReceiptTable(ConsoleTable):
     event_count = NumberColumn("Events")
     duplicate_count = NumberColumn("Duplicates")
     last_error = tables.Column("Error", empty_values=())
+    routed_at = WhenColumn(visible=False)
+    item_count = NumberColumn(visible=False)
+    conflict_count = NumberColumn(visible=False)
+    rejected_count = NumberColumn(visible=False)
+    body_sha256 = TextColumn(visible=False)
 
     def render_id(self, value: int) -> SafeString:
         return link("receipt", value, value)
 
     def render_pack_id(self, value: int) -> SafeString:
         return self.label(value)
+
+    def value_pack_id(self, record: Any) -> str | None:
+        return self.label_text(record.pack_id)
 
     def render_last_error(self, value: str | None, record: Any) -> SafeString:
         """The receipt's own error, or how many of its items were rejected while their siblings went on."""
@@ -105,6 +148,9 @@ class UnverifiedTable(ConsoleTable):
     def render_endpoint_id(self, value: int) -> SafeString:
         return self.label(value)
 
+    def value_endpoint_id(self, record: Any) -> str | None:
+        return self.label_text(record.endpoint_id)
+
     def render_reason(self, value: str) -> SafeString:
         return message(value)
 
@@ -120,6 +166,17 @@ class EventTable(ConsoleTable):
     route_id = tables.Column("Route", empty_values=())
     delivery_id = TextColumn("Delivery id")
     created_date = WhenColumn("Admitted (UTC)")
+    namespace = TextColumn(visible=False)
+    provider_kind = TextColumn(visible=False)
+    provider_timestamp = WhenColumn(visible=False)
+    receipt_id = NumberColumn(visible=False)
+    payload_sha256 = TextColumn(visible=False)
+
+    def value_source(self, record: Any) -> str:
+        return f"{record.source_type}:{record.source_id}"
+
+    def value_route_id(self, record: Any) -> str | None:
+        return self.label_text(record.route_id)
 
     def render_id(self, value: int) -> SafeString:
         return link("event", value, value)
@@ -140,6 +197,14 @@ class WorkTable(ConsoleTable):
     run_after = WhenColumn("Not before (UTC)")
     created_date = WhenColumn("Created (UTC)")
     terminal_at = WhenColumn("Ended (UTC)")
+    sorted_by = {"id": "created_date", "terminal_at": "terminal_at"}
+    max_attempts = NumberColumn(visible=False)
+    claimed_at = WhenColumn(visible=False)
+    replay_of_work_id = TextColumn(visible=False)
+    error_fingerprint = TextColumn(visible=False)
+
+    def value_route_id(self, record: Any) -> str | None:
+        return self.label_text(record.route_id)
 
     def render_work_id(self, value: str) -> SafeString:
         return link("generation", value, short(value))
@@ -152,7 +217,9 @@ class WorkTable(ConsoleTable):
 
 
 class DeadLetterTable(ConsoleTable):
-    chosen = tables.Column("", accessor="work_id", attrs={"td": {"class": "choose"}, "th": {"class": "choose"}})
+    chosen = tables.Column(
+        "", accessor="work_id", exclude_from_export=True, attrs={"td": {"class": "choose"}, "th": {"class": "choose"}}
+    )
     work_id = tables.Column("Work id")
     last_error = tables.Column("Error", empty_values=(), attrs={"td": {"class": "wide"}})
     source_lane = TextColumn("Source lane")
@@ -160,6 +227,8 @@ class DeadLetterTable(ConsoleTable):
     attempts = NumberColumn()
     terminal_at = WhenColumn("Died (UTC)")
     outcome = tables.Column("Since then", accessor="work_id")
+    error_fingerprint = TextColumn(visible=False)
+    created_date = WhenColumn(visible=False)
 
     def __init__(self, rows: list[Any], *, names: Mapping[int, str], replays: Mapping[str, Any], choosable: bool) -> None:
         super().__init__(rows, names=names)
@@ -182,6 +251,15 @@ class DeadLetterTable(ConsoleTable):
     def render_route_id(self, value: int) -> SafeString:
         return self.label(value)
 
+    def value_route_id(self, record: Any) -> str | None:
+        return self.label_text(record.route_id)
+
+    def value_outcome(self, record: Any) -> str | None:
+        replay = self.replays.get(record.work_id)
+        if replay is not None:
+            return f"replayed: {replay.state}"
+        return "discarded" if record.discarded_at else None
+
     def render_outcome(self, record: Any) -> SafeString:
         replay = self.replays.get(record.work_id)
         if replay is not None:
@@ -198,14 +276,27 @@ class SourceTable(ConsoleTable):
     created_date = WhenColumn("Admitted (UTC)")
     work = tables.Column("Its work", accessor="id")
     record = tables.Column("Live record", accessor="id")
+    id = NumberColumn(visible=False)
+    sorted_by = {"id": "created_date"}
 
     def __init__(self, rows: list[Any], *, work: Mapping[int, Any], records: Mapping[tuple[str, str, str], Any]) -> None:
         super().__init__(rows)
         self.work = work
-        self.records = records
+        self.records_of = records
 
     def render_source(self, record: Any) -> SafeString:
         return format_html('<a href="{}">{}</a>', source_url(record), exact(f"{record.source_type}:{record.source_id}"))
+
+    def value_source(self, record: Any) -> str:
+        return f"{record.source_type}:{record.source_id}"
+
+    def value_work(self, record: Any) -> str | None:
+        item = self.work.get(record.id)
+        return item.state if item else None
+
+    def value_record(self, record: Any) -> str | None:
+        live = self.records_of.get((record.namespace, record.source_type, record.source_id))
+        return record_state(live) if live else None
 
     def render_event_kind(self, record: Any) -> SafeString:
         return link("event", record.id, exact(record.event_kind))
@@ -215,7 +306,7 @@ class SourceTable(ConsoleTable):
         return link("generation", item.work_id, badge(item.state)) if item else NONE
 
     def render_record(self, record: Any) -> SafeString:
-        live = self.records.get((record.namespace, record.source_type, record.source_id))
+        live = self.records_of.get((record.namespace, record.source_type, record.source_id))
         return link("record", live.id, badge(record_state(live))) if live else NONE
 
 
@@ -230,6 +321,12 @@ class RecordTable(ConsoleTable):
 
     def render_id(self, record: Any) -> SafeString:
         return link("record", record.id, exact(f"{record.source_type}:{record.source_id}"))
+
+    def value_id(self, record: Any) -> str:
+        return f"{record.source_type}:{record.source_id}"
+
+    def value_deleted(self, record: Any) -> str:
+        return record_state(record)
 
     def render_deleted(self, record: Any) -> SafeString:
         return badge(record_state(record))
@@ -252,6 +349,12 @@ class RouteTable(ConsoleTable):
 
     def render_id(self, record: Any) -> SafeString:
         return link("route", record.id, exact(record.route_key))
+
+    def value_state(self, record: Any) -> str:
+        return route_state(record)
+
+    def value_flow(self, record: Any) -> str:
+        return flow_name(record.companion_pack, record.companion_flow)
 
     def render_state(self, record: Any) -> SafeString:
         return badge(route_state(record))

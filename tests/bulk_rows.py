@@ -16,7 +16,9 @@ def _numbers(count: int) -> str:
 
 
 def copy_rows(row: models.Model, count: int, **columns: str) -> None:
-    """Insert `count` copies of `row`; `columns` are SQL expressions of `n` (0 to count − 1), e.g. WorkId="CONCAT('evt:', n)"."""
+    """Insert `count` copies of `row`, in the order of `n` (0 to count − 1); `columns` are SQL expressions of `n`, e.g.
+    WorkId="CONCAT('evt:', n)".
+    """
     names = [field.column for field in row._meta.concrete_fields if field.column != "Id"]
     table = row._meta.db_table
     chosen = ", ".join(f"({columns[name]})" if name in columns else f"t.`{name}`" for name in names)
@@ -26,7 +28,7 @@ def copy_rows(row: models.Model, count: int, **columns: str) -> None:
         with connection.cursor() as cursor:
             cursor.execute(
                 f"INSERT INTO `{table}` ({quoted}) SELECT {chosen} FROM `{table}` t CROSS JOIN {_numbers(count)} "
-                f"WHERE t.Id = {row.pk} AND n >= {start} AND n < {min(count, start + A_STATEMENT)}"
+                f"WHERE t.Id = {row.pk} AND n >= {start} AND n < {min(count, start + A_STATEMENT)} ORDER BY n"
             )
 
 

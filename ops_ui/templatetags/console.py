@@ -41,7 +41,7 @@ def _marked(found: re.Match[str]) -> str:
 @register.filter
 def when(at: datetime | None) -> SafeString:
     """A time in UTC, to the second; the microseconds are in its title."""
-    if at is None:
+    if not at:  # also what a template makes of the time of a row that is not there
         return NONE
     at = at.astimezone(UTC)
     return format_html(
@@ -117,6 +117,16 @@ def at(mapping: Mapping[str, Any], key: str) -> Any:
 def query(**parameters: Any) -> str:
     """`name=value` for a link, encoded."""
     return urlencode(parameters)
+
+
+@register.simple_tag(takes_context=True)
+def export_url(context: template.Context, kind: str) -> str:
+    """The address of all rows of the page's list, with its filter and order, as a file."""
+    parameters = context["request"].GET.copy()
+    for place in ("at", "from", "was"):
+        parameters.pop(place, None)
+    parameters["export"] = kind
+    return f"?{parameters.urlencode()}"
 
 
 @register.simple_tag(takes_context=True)

@@ -9,7 +9,8 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 
 from connectors.models import AuditEntry, Upkeep
-from ops_ui import counts, rooms
+from ops_ui import counts, export_columns, exports, rooms
+from ops_ui.exports import Export
 from ops_ui.pages import Listing, Urls, page, show, show_list
 from ops_ui.tables import AuditTable
 from projection import clock
@@ -27,6 +28,9 @@ def workers(request: HttpRequest) -> HttpResponseBase:
     alive = list(counts.live_workers(now)[:WORKERS_SHOWN])
     seen = Worker.objects.filter(seen_at__gte=now - GONE_SHOWN, seen_at__lt=now - timedelta(seconds=ALIVE_SECONDS))
     gone = list(seen.order_by("-seen_at", "id")[:WORKERS_SHOWN])
+    wanted = exports.requested(request)
+    if wanted is not None:
+        return exports.answer(request, Export("workers", exports.whole([*alive, *gone]), export_columns.workers), wanted)
     upkeep = list(Upkeep.objects.order_by("name"))
     days = settings.HEADRACE_RETENTION_DAYS, settings.HEADRACE_DEAD_RETENTION_DAYS
     return show(request, "console/workers.html", "Workers", alive=alive, gone=gone, now=now, upkeep=upkeep, days=days)

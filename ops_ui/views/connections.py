@@ -10,7 +10,8 @@ from django.http import HttpRequest, HttpResponseBase
 
 from connectors import secrets
 from connectors.models import Connection, Route
-from ops_ui import rooms
+from ops_ui import export_columns, exports, rooms
+from ops_ui.exports import Export
 from ops_ui.pages import Urls, page, show
 from projection import clock
 
@@ -37,6 +38,9 @@ def listing(request: HttpRequest) -> HttpResponseBase:
         ConnectionRow(one, _live(one, now), tuple(users.get((one.namespace, one.name), ())))
         for one in Connection.objects.defer("settings").order_by("namespace", "name")[:SHOWN]
     ]
+    wanted = exports.requested(request)
+    if wanted is not None:
+        return exports.answer(request, Export("connections", exports.whole(rows), export_columns.connections), wanted)
     return show(request, "console/connections.html", "Connections", rows=rows)
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
 
-from ops_ui import dead_reads, heat, keyset, labels, rooms
+from ops_ui import dead_reads, exports, heat, keyset, labels, rooms
 from ops_ui.dead_filter import DeadLetterFilter
+from ops_ui.exports import Export
 from ops_ui.pages import Urls, page, show
 from ops_ui.tables import DeadLetterTable
 from ops_ui.views import generations
@@ -21,6 +24,9 @@ from projection.states import State
 def listing(request: HttpRequest) -> HttpResponseBase:
     """The list of a filter; its first page with the heat table of the filter's route and pack. Some twelve queries."""
     filters = DeadLetterFilter(request.GET, queryset=WorkItem.objects.none())
+    wanted = exports.requested(request)
+    if wanted is not None:
+        return exports.answer(request, Export("dead_letters", _reader(filters), partial(_table, choosable=False)), wanted)
     cursor = keyset.Cursor.parse(request.GET.get("at", ""))
     found = dead_reads.find(filters, cursor)
     may_replay = request.user.has_perm("projection.replay_workitem")
@@ -41,6 +47,10 @@ def listing(request: HttpRequest) -> HttpResponseBase:
         route, pack = str(given.get("route", "")), str(given.get("pack", ""))
         context["heat"], context["heat_is_cut"] = dead_reads.deaths(str(context["by"]), clock.now(), route=route, pack=pack)
     return show(request, "console/dead_letters.html", "Dead letters", **context)
+
+
+def _reader(filters: DeadLetterFilter) -> Callable[[keyset.Cursor | None, int], keyset.Page]:
+    return lambda cursor, size: dead_reads.find(filters, cursor, size).page
 
 
 def _table(found: list[WorkItem], *, choosable: bool) -> DeadLetterTable:

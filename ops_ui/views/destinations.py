@@ -9,8 +9,9 @@ from typing import Final
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
 from connectors import audited
-from ops_ui import rooms
+from ops_ui import export_columns, exports, rooms
 from ops_ui.actions import action, actor_of, back, reason_of, tell
+from ops_ui.exports import Export
 from ops_ui.pages import Urls, page, show
 from projection import clock
 from projection.breaker import ASKED, CLOSED, FAILING, HALF_OPEN, OPEN
@@ -50,6 +51,9 @@ def listing(request: HttpRequest) -> HttpResponseBase:
     """Those in trouble first, then those that are well again; limits below. Three queries."""
     now = clock.now()
     rows = [_line(row, now) for row in Destination.objects.order_by("name", "id")[:SHOWN]]
+    wanted = exports.requested(request)
+    if wanted is not None:
+        return exports.answer(request, Export("destinations", exports.whole(rows), export_columns.destinations), wanted)
     limits = [_limit(row, now) for row in RateBucket.objects.order_by("namespace", "name", "id")[:SHOWN]]
     context = {
         "troubled": sorted((line for line in rows if line.row.state != CLOSED), key=lambda line: not line.is_parked),

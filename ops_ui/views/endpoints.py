@@ -15,7 +15,8 @@ from connectors.delivery import SignatureScheme
 from connectors.models import Endpoint, Pack
 from connectors.states import EndpointState
 from connectors.trial_delivery import TrialRefused
-from ops_ui import configuring, endpoint_forms, endpoint_reads, onboarding, rooms
+from ops_ui import configuring, endpoint_forms, endpoint_reads, export_columns, exports, onboarding, rooms
+from ops_ui.exports import Export
 from ops_ui.form_fields import Field, with_problems
 from ops_ui.pages import Urls, page, show
 from projection import clock
@@ -31,8 +32,12 @@ def listing(request: HttpRequest) -> HttpResponseBase:
     now = clock.now()
     found = list(Endpoint.objects.exclude(state=EndpointState.REMOVED).order_by("namespace", "slug", "id")[:SHOWN])
     packs = {pack.id: pack for pack in Pack.objects.filter(id__in={one.pack_id for one in found})}
+    rows = [(endpoint_reads.row(one, now), packs.get(one.pack_id)) for one in found]
+    wanted = exports.requested(request)
+    if wanted is not None:
+        return exports.answer(request, Export("endpoints", exports.whole(rows), export_columns.endpoints), wanted)
     context = {
-        "rows": [(endpoint_reads.row(one, now), packs.get(one.pack_id)) for one in found],
+        "rows": rows,
         "may_create": configuring.may_change(request, "connectors.add_endpoint"),
         "locked": configuring.lock_sentence(),
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from django.contrib import messages
@@ -14,8 +15,9 @@ from django.views.decorators.vary import vary_on_headers
 
 from connectors import bulk_jobs
 from connectors.work_filters import WorkFilter, from_json
-from ops_ui import counts, filter_words, job_reads, keyset, labels, rooms
+from ops_ui import counts, export_columns, exports, filter_words, job_reads, keyset, labels, rooms
 from ops_ui.actions import action, actor_of, back, reason_of
+from ops_ui.exports import Export
 from ops_ui.job_progress import Progress, progress, standing
 from ops_ui.pages import Urls, page, show
 from projection import clock, jobs
@@ -43,6 +45,10 @@ class Line:
 @vary_on_headers("HX-Request")
 def listing(request: HttpRequest) -> HttpResponseBase:
     """The newest jobs; for htmx the rows alone. Two queries."""
+    wanted = exports.requested(request)
+    if wanted is not None:
+        read = partial(keyset.page, Job.objects.all(), keyset.NEWEST_FIRST)
+        return exports.answer(request, Export("replays", read, export_columns.jobs), wanted)
     cursor = keyset.Cursor.parse(request.GET.get("at", ""))
     found = keyset.page(Job.objects.all(), keyset.NEWEST_FIRST, cursor)
     context = {"found": found, "lines": [_line(job) for job in found.rows], "at_start": cursor is None}
@@ -71,6 +77,10 @@ def detail(request: HttpRequest, job_id: int) -> HttpResponseBase:
     job = _found(job_id)
     outcome = request.GET.get("outcome", "")
     state = ItemState(outcome) if outcome in set(ItemState) else None
+    wanted = exports.requested(request)
+    if wanted is not None:
+        read = export_columns.result_pages(job.id, state)
+        return exports.answer(request, Export(f"replay-{job.id}", read, export_columns.results), wanted)
     place = job_reads.parse(request.GET.get("from", ""))
     items = job_reads.results(job.id, state, place)
     names = labels.routes(one.dead.route_id for one in items.results if one.dead)

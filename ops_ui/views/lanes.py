@@ -6,7 +6,8 @@ from typing import Final
 
 from django.http import Http404, HttpRequest, HttpResponseBase
 
-from ops_ui import keyset, labels, lane_reads, rooms
+from ops_ui import export_columns, exports, keyset, labels, lane_reads, rooms
+from ops_ui.exports import Export
 from ops_ui.filters import LaneFilter
 from ops_ui.pages import Urls, page, show
 from ops_ui.tables import WorkTable
@@ -24,6 +25,9 @@ def listing(request: HttpRequest) -> HttpResponseBase:
     cursor = keyset.Cursor.parse(request.GET.get("at", ""))
     cursor = cursor if cursor is None or cursor.value is None else None
     chosen = filters.form.cleaned_data.get("head", "") if filters.form.is_valid() else ""
+    wanted = exports.requested(request)
+    if wanted is not None:
+        return exports.answer(request, Export("lanes", export_columns.lane_pages(chosen), export_columns.lanes), wanted)
     if chosen == "held":
         found = lane_reads.held(cursor)
         lanes = found.rows

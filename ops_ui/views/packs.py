@@ -21,9 +21,10 @@ from connectors.configuration_values import slug
 from connectors.installations import InstallationRefused, Upgraded
 from connectors.models import Endpoint, Namespace, Pack, Route
 from connectors.states import LIVE_PACK_STATES, EndpointState, PackState
-from ops_ui import configuring, endpoint_reads, rooms
+from ops_ui import configuring, endpoint_reads, export_columns, exports, rooms
 from ops_ui.actions import REASON_CHARACTERS, action, actor_of, reason_of
 from ops_ui.endpoint_reads import EndpointRow
+from ops_ui.exports import Export
 from ops_ui.pages import Urls, page, show
 from projection import clock
 
@@ -58,8 +59,12 @@ def listing(request: HttpRequest) -> HttpResponseBase:
     for row_id, pack_id, key in current.values_list("id", "pack_id", "route_key"):
         keys.setdefault(pack_id, []).append((row_id, key))
     known = pack.registered()
+    rows = [_row(one, ends, keys, known) for one in packs]
+    wanted = exports.requested(request)
+    if wanted is not None:
+        return exports.answer(request, Export("packs", exports.whole(rows), export_columns.packs), wanted)
     context = {
-        "packs": [_row(one, ends, keys, known) for one in packs],
+        "packs": rows,
         "available": [(name, code.version, _about(code)) for name, code in sorted(known.items())],
         "namespaces": list(Namespace.objects.order_by("name").values_list("name", flat=True)[:SHOWN]) or [DEFAULT_NAMESPACE],
         "locked": configuring.lock_sentence(),

@@ -15,8 +15,9 @@ from connectors.changes import NotFound
 from connectors.lane_names import NamedLane, find_lanes
 from connectors.models import Namespace, Pack, Route
 from connectors.pausing import Kind, Paused
-from ops_ui import counts, rooms
+from ops_ui import counts, export_columns, exports, rooms
 from ops_ui.actions import action, actor_of, back, reason_of, tell
+from ops_ui.exports import Export
 from ops_ui.pages import Urls, page, show
 from projection import clock
 from projection.backlog import Backlog
@@ -48,6 +49,9 @@ def listing(request: HttpRequest) -> HttpResponseBase:
     """What is paused, who paused it, and forms to pause more. Nine queries."""
     now = clock.now()
     stopped = [one for kind in KINDS for one in _stopped(request, kind, now)]
+    wanted = exports.requested(request)
+    if wanted is not None:
+        return exports.answer(request, Export("pauses", exports.whole(stopped), export_columns.pauses), wanted)
     forms = [(kind, _names(kind)) for kind in KINDS if request.user.has_perm(f"connectors.pause_{kind}")]
     held = counts.lanes_held(counts.CONSOLE_CAP)
     given = [(kind, names) for kind, names in forms if names]

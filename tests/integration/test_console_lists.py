@@ -217,15 +217,6 @@ def _heights(series: flow_reads.Series) -> dict[int, int]:
     return {place: bar.value for place, bar in enumerate(series.chart.bars) if bar.value}
 
 
-@pytest.mark.parametrize("zone", ["Europe/Madrid", "UTC"])
-def test_pages_need_no_time_zone_tables_of_the_server(zone: str, settings: Any) -> None:
-    settings.TIME_ZONE = zone
-    world = console_world.build()
-    client = console_world.client("viewer")
-    for path in world.paths.values():
-        assert client.get(path).status_code == 200
-
-
 def test_the_refresh_is_the_live_part_alone() -> None:
     client = console_world.client("viewer")
     whole = client.get("/admin/")
