@@ -15,7 +15,7 @@ from projection.heartbeat import ALIVE_SECONDS
 from projection.models import Worker, WorkItem
 from projection.sending import fetch
 from projection.states import TERMINAL, State
-from projection.why_decision import Limited, Neighbour, Parked, Pause, Surroundings, Why, explain
+from projection.why_decision import Full, Limited, Neighbour, Parked, Pause, Surroundings, Why, explain
 
 CLAIM_WORKER: Final = "worker"
 
@@ -53,7 +53,7 @@ def _surroundings(items: Sequence[WorkItem]) -> dict[int, Surroundings]:
     waiting = [item for item in items if item.id in around and item.state not in TERMINAL and item.state != State.PROCESSING]
     if not waiting:
         return around
-    parked, limited = _gates(waiting)
+    parked, limited, full = _gates(waiting)
     neighbours = _neighbours(waiting)
     hashes = _live_flow_hashes(around[waiting[0].id].now)
     activated = is_activated()
@@ -70,6 +70,7 @@ def _surroundings(items: Sequence[WorkItem]) -> dict[int, Surroundings]:
             neighbours=neighbours.get(item.id, {}),
             parked=parked.get(breaker.key_of(terms.destination)) if terms else None,
             limited=limited.get(terms.limit_key or "") if terms else None,
+            full=full.get(terms.limit_key or "") if terms else None,
             workers=len(hashes),
             flow_missing=_is_missing(item, hashes),
         )
@@ -86,22 +87,25 @@ def _pause_of(item: WorkItem, columns: Sequence[Any], now: datetime) -> Pause | 
     return None
 
 
-def _gates(items: Sequence[WorkItem]) -> tuple[dict[str, Parked], dict[str, Limited]]:
+def _gates(items: Sequence[WorkItem]) -> tuple[dict[str, Parked], dict[str, Limited], dict[str, Full]]:
     """What keeps their destinations and limits, by key. One query, and up to three when this process first meets a route."""
     routes = {item.route_id for item in items}
     route_terms.learn(routes)
     terms = [one for route in routes if (one := route_terms.find(route)) is not None]
     parked: dict[str, Parked] = {}
     limited: dict[str, Limited] = {}
+    full: dict[str, Full] = {}
     if terms:
         destinations = tuple({breaker.key_of(one.destination) for one in terms})
         limits = tuple({one.limit_key or "" for one in terms})
-        for kind, key, name, until, since, reason, rate, per in fetch("read_why_gates", destinations=destinations, limits=limits):
+        for kind, key, name, until, since, reason, number, per in fetch("read_why_gates", destinations=destinations, limits=limits):
             if kind == "destination":
                 parked[key] = Parked(name, from_db(until), from_db(since), reason)
+            elif kind == "full":
+                full[key] = Full(name, number)
             else:
-                limited[key] = Limited(name, rate, per / 1_000_000, from_db(until))
-    return parked, limited
+                limited[key] = Limited(name, number, per / 1_000_000, from_db(until))
+    return parked, limited, full
 
 
 def _neighbours(items: Sequence[WorkItem]) -> dict[int, dict[str, Neighbour]]:

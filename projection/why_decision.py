@@ -58,6 +58,14 @@ class Parked:
 
 
 @dataclass(frozen=True, slots=True)
+class Full:
+    """A limit on how many run at once, all of whose places are taken."""
+
+    name: str
+    concurrency: int
+
+
+@dataclass(frozen=True, slots=True)
 class Limited:
     """A rate limit whose next free start is ahead: `rate` starts in `per` seconds."""
 
@@ -81,6 +89,7 @@ class Surroundings:
     """By role: `active` generation of its projection, `holder` of its lane, first due item `ahead` of it."""
     parked: Parked | None = None
     limited: Limited | None = None
+    full: Full | None = None
     workers: int = 1
     flow_missing: bool = False
     """Known for certain: no live worker has the item's flow."""
@@ -154,6 +163,8 @@ def _parked(item: WorkItem, around: Surroundings) -> Why | None:
 
 
 def _limited(around: Surroundings) -> Why | None:
+    if around.full is not None:
+        return Why("limited", f"Limited by {around.full.name} to {around.full.concurrency} at once, and so many run.")
     limit = around.limited
     if limit is None:
         return None
