@@ -16,7 +16,7 @@ from projection import jobs
 from projection.job_rows import JobKind, JobRow
 from projection.job_steps import PAGE, run_step
 from projection.logs import log_event
-from projection.lost_connection import is_connection_lost
+from projection.lost_connection import is_outage
 from projection.models import WorkItem
 from projection.refusals import Refused
 from projection.replay import Target
@@ -124,7 +124,7 @@ def _step(job: JobRow) -> None:
     try:
         run_step(job, DeadLetters())
     except Exception as error:
-        if is_connection_lost(error):
+        if is_outage(error):
             raise
         log_event("job_step", level="error", job_id=job.id, seconds=POSTPONED_SECONDS, error=error_text(error))
         jobs.postpone(job, POSTPONED_SECONDS)

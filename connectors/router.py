@@ -23,7 +23,7 @@ from connectors.route_book import RouteBook
 from projection.admit import Admitted, StaleIncarnation, admit
 from projection.coverage import Known
 from projection.logs import log_event
-from projection.lost_connection import is_connection_lost, is_database_away
+from projection.lost_connection import is_database_away, is_outage
 from projection.retry_policy import error_text
 from projection.sending import Sender, by_id
 from projection.states import ReceiptState
@@ -102,7 +102,7 @@ def _is_of_no_receipt(error: Exception) -> bool:
 
     A server also drops the connection over a statement that it does not take: when it answers a fresh one, it is not away.
     """
-    return is_database_away() if is_connection_lost(error) else is_conflict(error)
+    return is_database_away() if is_outage(error) else is_conflict(error)
 
 
 def _next_ids(namespace: str, limit: int) -> list[int]:
@@ -134,7 +134,7 @@ def _admit_alone(namespace: str, receipt_id: int) -> RouteReport:
     try:
         return _admit_receipts(namespace, [receipt_id])
     except (DatabaseError, InterfaceError) as error:
-        if not is_connection_lost(error) or is_database_away():
+        if not is_outage(error) or is_database_away():
             raise
     return _admit_receipts(namespace, [receipt_id])
 

@@ -18,7 +18,8 @@ LOCK_WAIT_SECONDS: Final = 10
 INGRESS_LOCK_WAIT_SECONDS: Final = 2
 INGRESS_TIMEOUT_SECONDS: Final = 3
 """The strictest providers wait 3 to 5 s for an answer; after this a delivery is spooled, or refused so that it is sent again."""
-ENGINES: Final = {"mysql": "django.db.backends.mysql", "mariadb": "django.db.backends.mysql", "tidb": "django_tidb"}
+_MYSQL, _TIDB = "projection.backends.mysql", "projection.backends.tidb"
+ENGINES: Final = {"mysql": _MYSQL, "mariadb": _MYSQL, "tidb": _TIDB}
 DEFAULT_PORTS: Final = {"mysql": 3306, "mariadb": 3306, "tidb": 4000}
 LONGEST_NAME: Final = 64
 """Characters of a database name, on all three servers."""

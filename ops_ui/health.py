@@ -15,6 +15,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from ops_ui import progress, spool_status
+from projection import read_only
 from projection.models import ProjectionProtocol
 
 PROBE_TIMEOUT_SECONDS: Final = 2
@@ -72,29 +73,47 @@ class Health:
 
 
 def look() -> Health:
-    """Readiness, then progress. A database that does not answer is a reason, never an exception."""
+    """Readiness, then progress, and what waits on this host. A database that does not answer is a reason, never an exception."""
     problem = readiness()
     if problem is None:
         try:
-            return Health(is_ready=True, reasons=[{"code": one.code, "reason": one.reason} for one in progress.findings()])
+            reasons = [{"code": one.code, "reason": one.reason} for one in progress.findings()]
+            return Health(is_ready=True, reasons=reasons + _of_this_host())
         except Error as error:
             problem = _unreachable(error)
     return Health(is_ready=False, reasons=[{"code": problem.code, "reason": problem.reason}])
+
+
+def _of_this_host() -> list[dict[str, str]]:
+    """What its spool says: accepted deliveries that are in no database, though one answers."""
+    warning = spool_status.status().warning
+    return [{"code": warning.code, "reason": warning.sentence}] if warning else []
 
 
 def readiness() -> NotReady | None:
     """What stands in the way, on a connection of its own that waits at most `PROBE_TIMEOUT_SECONDS` for each answer."""
     probe = _probe_connection()
     try:
-        return _missing_migrations(probe) or _not_activated(probe)
+        problem = _missing_migrations(probe) or _not_activated(probe)
+        if problem is None:
+            with probe.cursor() as cursor:
+                read_only.ask(cursor)
     except Error as error:
         return _unreachable(error)
+    else:
+        return problem
     finally:
         probe.close()
 
 
 def _unreachable(error: Error) -> NotReady:
     number = error.args[0] if error.args and isinstance(error.args[0], int) else "no code"
+    if read_only.is_read_only(error):
+        return NotReady(
+            "database_read_only",
+            f"The database answers, but takes no writes (error {number}): it is a replica, or in the middle of a failover. Make it "
+            "writable, or let the address in HEADRACE_DATABASE_URL lead to the server that is; nothing needs to be restarted then.",
+        )
     return NotReady(
         "database_unreachable",
         f"The database does not answer (error {number}): check that the server runs and that HEADRACE_DATABASE_URL is right.",
@@ -107,6 +126,19 @@ def database_answers() -> bool:
     try:
         with probe.cursor() as cursor:
             cursor.execute("SELECT 1")
+    except Error:
+        return False
+    finally:
+        probe.close()
+    return True
+
+
+def database_takes_writes() -> bool:
+    """Whether a database that answers takes writes, too: one that was failed over does not."""
+    probe = _probe_connection()
+    try:
+        with probe.cursor() as cursor:
+            read_only.ask(cursor)
     except Error:
         return False
     finally:

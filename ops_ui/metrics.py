@@ -74,6 +74,7 @@ class DatabaseCollector(Collector):
             return
         up.add_metric([], 1)
         yield up
+        yield _single("headrace_database_writable", "1 when the database takes writes", float(health.database_takes_writes()))
         yield from families
 
 

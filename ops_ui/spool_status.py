@@ -15,6 +15,14 @@ DRAINING_SECONDS: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
+class SpoolWarning:
+    """`code` is for programs, `sentence` for people."""
+
+    code: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
 class SpoolStatus:
     """`oldest_seconds`: since when something waits, by this host's clock; 0 = nothing does."""
 
@@ -24,17 +32,19 @@ class SpoolStatus:
     aside_files: int
 
     @property
-    def warning(self) -> str | None:
-        """What needs somebody, in a sentence; None = nothing does."""
+    def warning(self) -> SpoolWarning | None:
+        """What needs somebody; None = nothing does."""
         if self.aside_files:
-            return (
+            return SpoolWarning(
+                "spool_set_aside",
                 f"Spooled deliveries of this host are damaged or refused by the database ({self.aside_files} files set aside): "
-                "see script/manage spool list."
+                "script/manage spool list says why; spool retry, export and discard deal with them.",
             )
         if self.oldest_seconds >= DRAINING_SECONDS:
-            return (
+            return SpoolWarning(
+                "spool_waits",
                 f"Deliveries wait in the spool of this host for {self.oldest_seconds:.0f} s "
-                f"({self.waiting_bytes} of {self.limit_bytes} bytes): the database was away, or does not take them."
+                f"({self.waiting_bytes} of {self.limit_bytes} bytes): the database was away, or does not take them.",
             )
         return None
 

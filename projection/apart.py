@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
-from projection.lost_connection import is_connection_lost
+from projection.lost_connection import is_outage
 from projection.units import is_server_conflict, run_unit
 
 Part = TypeVar("Part")
@@ -31,7 +31,7 @@ def run_apart(
     try:
         return [run_unit(verb, partial(unit, parts))]
     except Exception as error:
-        if is_connection_lost(error) or is_server_conflict(error) or isinstance(error, of_all):
+        if is_outage(error) or is_server_conflict(error) or isinstance(error, of_all):
             raise
         if len(parts) == 1:
             at_fault(parts[0], error)

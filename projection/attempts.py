@@ -65,14 +65,16 @@ def hand_back(attempt: Attempt) -> Ending:
     return attempt.ending(State.RETRY, give_back=1)
 
 
-def failure(attempt: Attempt, error: BaseException, outcome: str = "") -> Ending:
+def failure(attempt: Attempt, error: BaseException, outcome: str = "", *, database_away: bool = False) -> Ending:
     """What becomes of an attempt that raised: a pure decision of the error, the route's policy, the attempt and the item's age.
 
     An outage of which the item is certainly not guilty uses nothing of its budget; where it may be, the ending says how it ends if the
-    destination turns out to be away.
+    destination turns out to be away. `database_away`: our own database is, and the error tells of it.
     """
     if isinstance(error, Skip):
         return attempt.ending(State.SKIPPED, outcome="", error=message_of(error))
+    if database_away:  # whatever the flow wanted of it
+        return _deferred(attempt, error_text(error), _usual_delay(attempt))
     seen = outage_of(error)
     if isinstance(error, DeadLetter):
         return attempt.ending(State.DEAD, outcome="dead", error=message_of(error) or "dead-lettered by its flow", seen=seen)

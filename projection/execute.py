@@ -23,8 +23,9 @@ from projection.flow_transactions import nothing_left_open, own_savepoint
 from projection.flows import Generation, LeaseLost
 from projection.foreign_code import FAILURES
 from projection.logs import log_event
-from projection.lost_connection import is_connection_lost, is_database_away
+from projection.lost_connection import is_connection_lost, is_database_away, is_outage
 from projection.ranges import BrokenRange, read_inputs
+from projection.read_only import is_read_only
 from projection.retry_policy import error_text
 from projection.states import State
 from projection.units import is_conflict, run_unit
@@ -82,7 +83,7 @@ def run_plain(attempt: Attempt) -> Ending | None:
         if generation.completed:
             log_event("flow_failed_after_commit", level="warning", work_id=generation.work_id, error=error_text(error))
             return None
-        return failure(attempt, error)
+        return failure(attempt, error, database_away=is_outage(error) and is_database_away())
     return None if generation.completed else attempt.ending(State.PROCESSED)
 
 
@@ -197,5 +198,5 @@ def _run_in_savepoint(attempt: Attempt) -> Ending:
 
 
 def _concerns_unit(error: BaseException) -> bool:
-    """The whole transaction is gone (conflict, lost connection), not only this flow's savepoint."""
-    return is_conflict(error) or is_connection_lost(error)
+    """The whole transaction is gone (conflict, lost connection) or cannot commit (read-only), not only this flow's savepoint."""
+    return is_conflict(error) or is_connection_lost(error) or is_read_only(error)

@@ -21,7 +21,7 @@ from projection.discard import Discarded, discard_locked
 from projection.job_rows import ITEM_COLUMNS, ItemState, JobItemRow, JobKind, JobRow, JobState
 from projection.jobs import EARLIEST, dead_page, find
 from projection.logs import log_event
-from projection.lost_connection import is_connection_lost
+from projection.lost_connection import is_outage
 from projection.models import WorkItem
 from projection.refusals import Refused
 from projection.replay import incarnations_of, read_work_packs, replay_locked
@@ -131,7 +131,7 @@ def _act_on(job: JobRow, items: Sequence[JobItemRow], bulk: Bulk) -> int | None:
     except StaleIncarnation:
         return None  # an upgrade was faster; the next step reads the pack anew
     except Exception as error:
-        if not items or is_connection_lost(error):
+        if not items or is_outage(error):
             raise
         log_event("job_step", level="warning", job_id=job.id, count=len(items), error=error_text(error))
         if len(items) > 1:

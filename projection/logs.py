@@ -190,9 +190,15 @@ def quietly() -> Iterator[None]:
 
 class LibraryLine(logging.Formatter):
     """Django's, django-q2's and other libraries' records as lines of the same form: event `log`, the logger, its text, and the
-    end of the traceback. On a terminal as logging writes them."""
+    end of the traceback. On a terminal as logging writes them.
+
+    While the database is away libraries tell it again and again, of the same places: of that only the error's own sentence is written.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
+        if record.exc_info and _is_outage(record.exc_info[1]):
+            record.msg, record.args = f"{record.getMessage()} ({type(record.exc_info[1]).__name__}: {record.exc_info[1]})", ()
+            record.exc_info = record.exc_text = None
         if sys.stderr.isatty():
             return super().format(record)
         level = record.levelname.lower()
@@ -206,3 +212,9 @@ class LibraryLine(logging.Formatter):
         if record.exc_info:
             event["error"] = self.formatException(record.exc_info)[-LONGEST_TEXT:]
         return _render(None, level, _order(None, level, _redact(None, level, event)))
+
+
+def _is_outage(error: BaseException | None) -> bool:
+    from projection.lost_connection import is_outage  # here: it stands on rooms that log
+
+    return is_outage(error)

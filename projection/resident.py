@@ -7,7 +7,8 @@ from time import monotonic
 from typing import Final
 
 from projection.logs import log_event
-from projection.lost_connection import forget_connection
+from projection.lost_connection import forget_connection, is_outage
+from projection.read_only import is_read_only
 from projection.retry_policy import error_text
 from projection.stopping import Stop
 from projection.wake import Kind, Listener
@@ -35,10 +36,17 @@ def resident(kind: Kind, step: Callable[[], int], pause: Callable[[], float], bu
                 forget_connection()
                 failures += 1
                 wait = min(LONGEST_BACKOFF_SECONDS, 0.2 * 2.0 ** min(failures, 10))
-                log_event(kind, level="error", error=error_text(error), seconds=wait, reason="trying again")
+                log_event(kind, level="error", error=error_text(error), seconds=wait, reason=_reason(error))
                 listener.wait(wait)
                 continue
             done += count
             if not count:
                 listener.wait(max(0.005, pause()))
     return done
+
+
+def _reason(error: BaseException) -> str:
+    """What the one on call reads first."""
+    if is_read_only(error):
+        return "the database takes no writes, as after a failover; trying again"
+    return "the database is away; trying again" if is_outage(error) else "trying again"

@@ -151,7 +151,8 @@ def _alerts(receipts: dict[str, Count], work: dict[str, Count], alive: dict[str,
             ),
         ),
     ]
-    spool = spool_status.status().warning
+    waiting = spool_status.status().warning
+    spool = waiting.sentence if waiting else None
     if spool is not None:
         found.append((True, Alert(spool, reverse("admin:receipts"))))
     return [alert for applies, alert in found if applies]

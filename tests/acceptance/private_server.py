@@ -7,9 +7,12 @@ import pwd
 import shutil
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from typing import Any
 from urllib.parse import quote
 
+from ops_ui.database_url import database
+from ops_ui.start.database_server import connect
 from ops_ui.start.private_database import PrivateDatabase, Use
 from tests.running import state_folder, wait_until
 
@@ -27,6 +30,23 @@ class PrivateServer:
         self._database = database
         self._use = use
         self.url = f"mysql://{quote(database.user)}@localhost/headrace?socket={quote(str(database.socket))}"
+
+    def execute(self, *statements: str) -> list[tuple[Any, ...]]:
+        """Statements of an administrator; the rows of the last."""
+        settings = database(self.url)
+        with closing(connect(settings)) as connection, closing(connection.cursor()) as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+            return list(cursor.fetchall())
+
+    def ordinary_url(self, user: str) -> str:
+        """As `url`, for a user without an administrator's rights: what is read-only is so for them. Made at the first call."""
+        self.execute(
+            f"CREATE USER IF NOT EXISTS '{user}'@'localhost' IDENTIFIED BY '{user}'",
+            f"GRANT ALL ON `headrace%`.* TO '{user}'@'localhost'",
+            f"GRANT PROCESS ON *.* TO '{user}'@'localhost'",
+        )
+        return f"mysql://{user}:{user}@localhost/headrace?socket={quote(str(self._database.socket))}"
 
     def crash(self) -> None:
         """SIGKILL, as a power cut would; returns once nothing runs any more."""

@@ -114,3 +114,17 @@ def test_every_event_uses_the_same_field_names() -> None:
 
 def test_no_field_is_both_shown_and_hidden() -> None:
     assert set(FIELDS) & HIDDEN_FIELDS == set()
+
+
+@pytest.mark.parametrize(("number", "traced"), [(2003, False), (2006, False), (1290, False), (1054, True)])
+def test_a_library_that_tells_of_an_outage_needs_no_traceback(number: int, traced: bool) -> None:
+    """Again and again, for as long as it lasts, from every process; another error of the database is somebody's fault."""
+    from django.db import OperationalError
+
+    try:
+        raise OperationalError(number, "what the server said")
+    except OperationalError:
+        record = logging.LogRecord("django-q", logging.ERROR, "", 0, "Failed to pull task from broker", (), sys.exc_info())
+    line = json.loads(LibraryLine().format(record))
+    assert ("Traceback" in line.get("error", "")) is traced
+    assert ("what the server said" in line["text"]) is not traced

@@ -1,0 +1,128 @@
+"""A database that answers and takes no writes: each room treats it as one that is away, and blames nobody for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import OperationalError
+from django.test import Client
+
+from connectors import spooling
+from connectors.models import Receipt
+from connectors.outage import outage
+from connectors.spool_drain import Drain
+from projection import activation
+from projection.models import WorkFailure, WorkItem
+from projection.resident import resident
+from projection.worker import drain_claims
+from tests import signing
+from tests.commands import run
+from tests.deliveries import change, open_ingress
+from tests.flows_of_tests import recording
+from tests.ingress import answer, open_endpoint
+from tests.read_only import read_only_server
+
+pytestmark = pytest.mark.usefixtures("database")
+
+READ_ONLY = OperationalError(1290, "The MariaDB server is running with the --read-only option so it cannot execute this statement")
+
+
+def work(count: int = 1) -> None:
+    ingress = open_ingress()
+    ingress.route(mode="per_event")
+    ingress.admit(*[change(n) for n in range(count)])
+
+
+@pytest.mark.parametrize(("away", "outcome", "attempts"), [(True, "deferred", 0), (False, "retry", 1)])
+def test_a_flow_that_could_not_write_uses_no_attempt_while_the_database_is_away(
+    away: bool, outcome: str, attempts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once it takes writes again, the error is the flow's own: it may use another database."""
+    work()
+    monkeypatch.setattr("projection.execute.is_database_away", lambda: away)
+    with recording() as seen:
+        seen.raises = [READ_ONLY]
+        assert drain_claims() == 1
+    assert WorkFailure.objects.get().outcome == outcome
+    item = WorkItem.objects.get()
+    assert (item.state, item.attempts) == ("retry", attempts)
+
+
+def test_an_atomic_group_is_not_tried_one_by_one_on_a_server_that_takes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    work(3)
+    monkeypatch.setattr("projection.execute.is_database_away", lambda: True)
+    with recording(atomic=True) as seen:
+        seen.raises = [READ_ONLY]
+        with pytest.raises(OperationalError):
+            drain_claims()
+    assert len(seen.runs) == 1
+    assert not WorkFailure.objects.exists()
+
+
+def test_a_loop_says_what_it_waits_for(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("projection.resident.LONGEST_BACKOFF_SECONDS", 0.001)
+    faults: list[Exception] = [READ_ONLY, OperationalError(2003, "Can't connect"), RuntimeError("a bug")]
+
+    def step() -> int:
+        if faults:
+            raise faults.pop(0)
+        return 0
+
+    resident("claim", step, lambda: 0.0, None, lambda: not faults)
+    said = capsys.readouterr().err
+    for reason in ("the database takes no writes, as after a failover; trying again", "the database is away; trying again"):
+        assert said.count(reason) == 1
+    assert said.count('"reason": "trying again"') == 1
+
+
+def test_a_pause_between_two_tries_grows_to_its_ceiling(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr("projection.wake.Listener.wait", lambda _, seconds: waits.append(seconds))
+
+    def step() -> int:
+        raise READ_ONLY
+
+    resident("claim", step, lambda: 0.0, None, lambda: len(waits) == 9)
+    assert waits == [0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 15.0, 15.0, 15.0]
+
+
+def test_it_is_not_ready_and_says_why() -> None:
+    activation.activate("test")
+    with read_only_server():
+        response = Client().get("/readyz")
+        assert (response.status_code, response.json()["code"]) == (503, "database_read_only")
+        assert "takes no writes" in response.json()["reason"]
+        code, health = run("health")
+        assert (code, health["ready"], health["reasons"][0]["code"]) == (2, False, "database_read_only")
+        assert "headrace_database_writable 0.0" in Client().get("/metrics").content.decode()
+    assert Client().get("/readyz").json() == {"ready": True}
+    assert "headrace_database_writable 1.0" in Client().get("/metrics").content.decode()
+
+
+@pytest.fixture
+def spool(tmp_path: Path, settings: Any) -> Iterator[None]:
+    settings.HEADRACE_SPOOL_DIR = tmp_path / "spool"
+    outage.forget()
+    spooling.forget()
+    yield
+    spooling.forget()
+    outage.forget()
+
+
+def test_deliveries_are_refused_or_spooled_and_drained_when_the_address_leads_to_another_server(spool: None) -> None:
+    github, other = open_endpoint("github"), open_endpoint(slug="other")
+    with read_only_server("ingress"):
+        refused = other.post(b"{}")
+        assert (refused.status_code, answer(refused)["code"]) == (503, "database_unavailable")
+        spooled = github.post(b"{}", signing.github(b"{}", github.secret, delivery="d-1"))
+        assert answer(spooled) == {"receipt": None, "duplicate": False, "spooled": True}
+        drain = Drain()
+        for _ in range(4):
+            with pytest.raises(OperationalError):
+                drain.run()
+    assert drain.run() == {"accepted": 1}
+    assert other.post(b"{}").status_code == 202
+    assert Receipt.objects.count() == 2
