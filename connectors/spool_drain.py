@@ -15,20 +15,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
+from time import monotonic
 from typing import Final
 
 from django.db import DatabaseError, InterfaceError, connections, transaction
 
-from connectors import journal, metrics, spool_files
+from connectors import journal, metrics, spool_aside, spool_files
 from connectors.delivery import Outcome, ReceiptDraft
 from connectors.outage import INGRESS
 from connectors.spool_files import Journal
 from connectors.spooled import SpooledDelivery, UnknownRecord
 from connectors.storing import store_draft
-from projection import clock, wake
+from projection import clock, read_only, wake
 from projection.logs import log_event
 from projection.retry_policy import error_text
-from projection.units import is_server_conflict
+from projection.units import error_code, is_server_conflict
 
 BATCH: Final = 50
 """Deliveries of one transaction: a commit costs more than an INSERT."""
@@ -36,7 +37,23 @@ BATCH_BYTES: Final = 8 * 1024 * 1024
 LOOK_AHEAD_NS: Final = 10 * 10**9
 """A file may be made this long after its first delivery arrived: the database was asked first."""
 TRIES: Final = 3
-"""Of a record that the database refuses though it answers; then the record is set aside, so that it does not hold up the others."""
+"""Of a record that the database refuses though it takes others; then the record is set aside for an operator."""
+APART_SECONDS: Final = 2.0
+"""Between two of them. Meanwhile the record has a file of its own, so that it does not hold up those behind it."""
+SERVER_CONDITIONS: Final = frozenset(
+    {
+        1021,  # disk full
+        1026,  # error writing a file
+        1037,  # out of memory
+        1040,  # too many connections
+        1041,  # out of memory
+        1047,  # Galera: not ready
+        1053,  # shutting down
+        1114,  # table full
+        1203,  # too many connections of this user
+    }
+)
+"""Errors that are about no record: whatever was sent, the server would not have taken it."""
 CLOCK_SLACK: Final = timedelta(milliseconds=500)
 """Two looks at both clocks differ by what the query took; only a real step changes what was found first, so that order is kept."""
 
@@ -55,28 +72,35 @@ class Waiting:
 class Drain:
     """Empties this host's spool; remembers how far each file is drained. Used by one thread, under `alone`."""
 
-    def __init__(self) -> None:
+    def __init__(self, apart_seconds: float = APART_SECONDS) -> None:
+        self._apart_seconds = apart_seconds
         self._places: dict[Journal, int] = {}
-        self._tries: Counter[tuple[Journal, int]] = Counter()
+        self._read_to: dict[Journal, int] = {}
+        """How far each file was read in this run: it is removed there."""
+        self._refusals: dict[Journal, tuple[int, float]] = {}
+        """Of the records that are alone in their files: how often they were refused, and before when not to try again (monotonic)."""
         self._ahead: timedelta | None = None
 
     def run(self) -> Counter[str]:
-        """Drain everything that is there now; how many records by outcome (`accepted`, `duplicate`, `conflict`, `refused`).
+        """Drain everything that is there now; how many records by outcome (`accepted`, `duplicate`, `conflict`, `refused`, and `put_off`:
+        refused, but not for the last time).
 
         Raises the database's error when it is away: what was drained so far stays so.
         """
         done: Counter[str] = Counter()
-        found = spool_files.journals()
+        now = monotonic()
+        found = [one for one in spool_files.journals() if self._refusals.get(one, (0, now))[1] <= now]
         if not found:
             return done
         self._look_at_clocks()
-        read_to: dict[Journal, int] = {}
-        for batch in _batches(self._in_order(found, read_to)):
+        self._read_to = {}
+        for batch in _batches(self._in_order(found)):
             done += self._store(batch)
-        for one, end in read_to.items():
+        for one, end in self._read_to.items():
             self._places[one] = end
             if one.remove_at(end):
                 del self._places[one]
+                self._refusals.pop(one, None)
         if done:
             wake.notify("route")
             log_event("spool_drained", count=done.total(), outcomes=dict(done))
@@ -87,7 +111,7 @@ class Drain:
         if self._ahead is None or abs(ahead - self._ahead) > CLOCK_SLACK:
             self._ahead = ahead
 
-    def _in_order(self, found: Sequence[Journal], read_to: dict[Journal, int]) -> Iterator[Waiting]:
+    def _in_order(self, found: Sequence[Journal]) -> Iterator[Waiting]:
         """The records of all files by arrival; a file is read when its time comes, so that few are in memory at once."""
         upcoming, serial = deque(found), count()
         heap: list[tuple[int, int, Waiting, Iterator[Waiting]]] = []
@@ -99,19 +123,19 @@ class Drain:
 
         while upcoming or heap:
             while upcoming and (not heap or upcoming[0].created_ns - LOOK_AHEAD_NS <= heap[0][0] * 1000):
-                push(self._records(upcoming.popleft(), read_to))
+                push(self._records(upcoming.popleft()))
             if heap:
                 _, _, waiting, rest = heapq.heappop(heap)
                 yield waiting
                 push(rest)
 
-    def _records(self, one: Journal, read_to: dict[Journal, int]) -> Iterator[Waiting]:
+    def _records(self, one: Journal) -> Iterator[Waiting]:
         place = self._places.get(one, 0)
         try:
             data = one.read_from(place)
         except FileNotFoundError:
             return
-        read_to[one] = place + len(data)
+        self._read_to[one] = place + len(data)
         for found in journal.records(data, one.key):
             start = place + found.start
             if isinstance(found, journal.Damaged):
@@ -129,7 +153,7 @@ class Drain:
                 outcomes = [store_draft(self._dated(one), INGRESS) for one in batch]
         except Exception as error:
             connections[INGRESS].close()
-            if is_server_conflict(error) or not _database_answers():
+            if is_server_conflict(error) or error_code(error) in SERVER_CONDITIONS or not _takes_writes():
                 raise
             if len(batch) > 1:
                 return sum((self._store([one]) for one in batch), Counter[str]())
@@ -147,14 +171,21 @@ class Drain:
         return replace(one.delivery.draft, received_at=received_at)
 
     def _refused(self, one: Waiting, error: Exception) -> Counter[str]:
-        self._tries[one.journal, one.start] += 1
-        if self._tries[one.journal, one.start] < TRIES:
-            raise error
-        name = spool_files.name_of(one.journal.created_ns, one.journal.key, one.start)
-        spool_files.set_aside(name.replace(".journal", ".refused"), journal.framed(one.payload, one.journal.key))
+        tries = self._refusals.get(one.journal, (0, 0.0))[0] + 1
+        if tries < TRIES:
+            alone = one.journal
+            if alone.place is None:
+                alone = spool_files.put_alone(one.journal, one.start, journal.framed(one.payload, one.journal.key))
+                self._places[one.journal] = one.end
+            self._refusals[alone] = tries, monotonic() + self._apart_seconds
+            self._read_to.pop(alone, None)
+            log_event("spool_refused", level="warning", endpoint=one.delivery.slug, reason=error_text(error), attempt=tries)
+            return Counter(put_off=1)
+        start = one.start if one.journal.place is None else one.journal.place
+        spool_aside.keep_refused(one.journal, start, one.payload, error_text(error))
         self._places[one.journal] = one.end
         metrics.DRAINED.labels("refused").inc()
-        log_event("spool_refused", level="error", endpoint=one.delivery.slug, reason=error_text(error))
+        log_event("spool_refused", level="error", endpoint=one.delivery.slug, reason=error_text(error), attempt=tries, state="aside")
         return Counter(refused=1)
 
 
@@ -215,10 +246,11 @@ def _database_now() -> datetime:
     return clock.from_db(moment)
 
 
-def _database_answers() -> bool:
+def _takes_writes() -> bool:
     """Asked on a fresh connection: the server may have dropped the one before over a statement that it does not take."""
     try:
-        _database_now()
+        with connections[INGRESS].cursor() as cursor:
+            read_only.ask(cursor)
     except (DatabaseError, InterfaceError):
         connections[INGRESS].close()
         return False

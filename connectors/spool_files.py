@@ -1,9 +1,11 @@
 """The spool's folder on this host: `HEADRACE_STATE_DIR/spool`, read and written by every process of the installation here.
 
-    <created>-<key>[-<place>].journal      records that wait for the database (`connectors.journal`)
+    <created>-<key>.journal                records that wait for the database (`connectors.journal`)
+    <created>-<key>-<place>.journal        one that the database refused, alone, so that it holds up no other
     aside/<name>.<place>.torn              the end of a write that was cut off; nobody was told that it is kept
     aside/<name>.<place>.damaged           bytes that no longer are what was written
-    aside/<created>-<key>-<place>.refused  a record that the database does not take; `spool retry` tries it again
+    aside/<created>-<key>-<place>.refused  a record that the database does not take (`connectors.spool_aside`)
+    aside/.<name>.reason                   what the database said of it
     drain.lock                             held by the process that drains
     endpoints.json                         last known endpoints (`connectors.last_known`)
 
@@ -31,7 +33,7 @@ ASIDE: Final = "aside"
 BEGINNING_NS: Final = 10 * 10**9
 """An empty file younger than this has a writer that has just made it; older, its writer died."""
 _names: Final = FolderNames()
-_NAME: Final = re.compile(r"([0-9]{20})-([0-9a-f]{32})(?:-[0-9]+)?\.journal")
+_NAME: Final = re.compile(r"([0-9]{20})-([0-9a-f]{32})(?:-([0-9]+))?\.journal")
 
 
 def folder() -> Path:
@@ -46,12 +48,14 @@ class Journal:
     created_ns: int
     path: Path
     key: bytes
+    place: int | None = None
+    """Where its only record stood in the file that it was written to; None: the file is that one."""
 
     @classmethod
     def of(cls, path: Path) -> Self | None:
         """None: no journal's name."""
         match = _NAME.fullmatch(path.name)
-        return cls(int(match[1]), path, bytes.fromhex(match[2])) if match else None
+        return cls(int(match[1]), path, bytes.fromhex(match[2]), int(match[3]) if match[3] else None) if match else None
 
     def read_from(self, place: int) -> bytes:
         """The bytes from `place` to the end, between two writes. Raises FileNotFoundError."""
@@ -130,9 +134,19 @@ def aside_files() -> list[Path]:
 
 def set_aside(name: str, content: bytes) -> None:
     """Keep bytes for the operator, durably, under a name that says whence they come: doing it again changes nothing."""
-    place = folder() / ASIDE
+    _write_whole(folder() / ASIDE, name, content)
+
+
+def put_alone(one: Journal, start: int, record: bytes) -> Journal:
+    """Give a record of a journal a file of its own, durably: doing it again changes nothing."""
+    name = name_of(one.created_ns, one.key, start)
+    _write_whole(folder(), name, record)
+    return Journal(one.created_ns, folder() / name, one.key, start)
+
+
+def _write_whole(place: Path, name: str, content: bytes) -> None:
     make_folder(place)
-    draft = place / f".{name}"
+    draft = place / f".{name}.new"
     with draft.open("wb") as file:
         file.write(content)
         file.flush()

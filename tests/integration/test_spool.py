@@ -15,8 +15,8 @@ from django.db import DataError, OperationalError
 from django.http import HttpResponse
 from django.test import Client
 
-from connectors import endpoints_cache, last_known, metrics, secrets, spool_drain, spool_files, spooling
-from connectors.models import Endpoint, Receipt
+from connectors import endpoints_cache, last_known, metrics, secrets, spool_aside, spool_drain, spool_files, spooling
+from connectors.models import AuditEntry, Endpoint, Receipt
 from connectors.outage import outage
 from connectors.spool_drain import Drain
 from connectors.spool_keeper import Keeper
@@ -24,7 +24,7 @@ from connectors.spool_writer import SpoolWriter
 from ops_ui import spool_status
 from projection import activation, clock
 from tests import console_world, factories, signing
-from tests.commands import run
+from tests.commands import run, say
 from tests.ingress import Ingress, answer, open_endpoint
 
 pytestmark = pytest.mark.usefixtures("database", "spool")
@@ -226,34 +226,171 @@ def test_a_torn_tail_and_damage_in_the_middle_are_set_aside_and_the_others_drain
     assert spool_files.usage().aside_files == 2
 
 
-def test_a_record_that_the_database_refuses_holds_up_no_other_and_can_be_tried_again(github: Ingress) -> None:
-    spooled(github, *[(f"d-{number}", b'{"n":%d}' % number) for number in range(4)])
+def refusing(*names: str, error: Exception | None = None) -> Any:
+    """The database takes every delivery but these."""
     real = type(Receipt.objects).insert_receipt
 
-    def refuse(manager: Any, draft: Any) -> Any:
-        if draft.idempotency_key == "d-1":
-            raise DataError(1406, "Data too long")
-        return real(manager, draft)
+    def insert(manager: Any, draft: Any, *more: Any) -> Any:
+        if draft.idempotency_key in names:
+            raise error or DataError(1406, "Data too long for column 'Body'")
+        return real(manager, draft, *more)
 
-    drain = Drain()
-    with mock.patch.object(type(Receipt.objects), "insert_receipt", refuse):
-        for _ in range(spool_drain.TRIES - 1):
-            with pytest.raises(DataError):
+    return mock.patch.object(type(Receipt.objects), "insert_receipt", insert)
+
+
+def test_what_the_database_refuses_holds_up_nobody_and_waits_for_an_operator_after_three_tries(github: Ingress) -> None:
+    spooled(github, *[(f"d-{number}", b'{"n":%d}' % number) for number in range(6)])
+    drain = Drain(apart_seconds=0.0)
+    with refusing("d-1", "d-3"):
+        assert drain.run() == {"accepted": 4, "put_off": 2}, "at once, though two are refused"
+        assert bodies() == [b'{"n":%d}' % number for number in (0, 2, 4, 5)]
+        assert [drain.run() for _ in range(3)] == [{"put_off": 2}, {"refused": 2}, {}]
+    assert spool_files.is_empty()
+    assert [one.kind for one in spool_aside.found()] == ["refused"] * 2
+
+
+def test_between_two_tries_passes_a_while_and_a_new_process_goes_on_with_them(github: Ingress) -> None:
+    spooled(github, ("d-1", b"{}"))
+    first, second = Drain(apart_seconds=3600), Drain(apart_seconds=0.0)
+    with refusing("d-1"):
+        assert [first.run(), first.run()] == [{"put_off": 1}, {}]
+        assert [second.run() for _ in range(3)] == [{"put_off": 1}, {"put_off": 1}, {"refused": 1}]
+    assert [one.kind for one in spool_aside.found()] == ["refused"]
+
+
+def test_one_that_was_refused_once_and_is_taken_then_is_one_receipt(github: Ingress) -> None:
+    spooled(github, (None, b'{"n":1}'), (None, b'{"n":2}'))
+    drain = Drain(apart_seconds=0.0)
+    real = type(Receipt.objects).insert_receipt
+    with mock.patch.object(type(Receipt.objects), "insert_receipt", lambda manager, draft: refuse_first(draft) or real(manager, draft)):
+        assert drain.run() == {"accepted": 1, "put_off": 1}
+    assert drain.run() == {"accepted": 1}
+    assert sorted(bodies()) == [b'{"n":1}', b'{"n":2}']
+    assert spool_files.is_empty()
+
+
+def refuse_first(draft: Any) -> None:
+    if draft.body == b'{"n":1}':
+        raise DataError(1406, "Data too long")
+
+
+def test_a_kill_after_a_refused_record_got_a_file_of_its_own_doubles_nothing(github: Ingress, spool: Path) -> None:
+    spooled(github, (None, b'{"n":1}'), (None, b'{"n":2}'))
+    shutil.copytree(spool, spool.with_name("copy"))
+    with mock.patch.object(type(Receipt.objects), "insert_receipt", side_effect=DataError(1406, "Data too long")):
+        assert Drain().run() == {"put_off": 2}
+    shutil.copytree(spool.with_name("copy"), spool, dirs_exist_ok=True)
+    assert Drain().run() == {"accepted": 2, "duplicate": 2}
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OperationalError(1290, "running with the --read-only option"),
+        OperationalError(1114, "The table is full"),
+        OperationalError(1021, "Disk full"),
+        OperationalError(1040, "Too many connections"),
+        OperationalError(1213, "Deadlock"),
+    ],
+    ids=lambda error: str(error.args[0]),
+)
+def test_what_the_server_would_refuse_to_anybody_is_no_fault_of_a_record(github: Ingress, error: OperationalError) -> None:
+    spooled(github, ("d-1", b"{}"), ("d-2", b"{}"))
+    drain = Drain(apart_seconds=0.0)
+    read_only_server = mock.patch("projection.read_only.ask", side_effect=error)
+    with mock.patch.object(type(Receipt.objects), "insert_receipt", side_effect=error), read_only_server:
+        for _ in range(2 * spool_drain.TRIES):
+            with pytest.raises(OperationalError):
                 drain.run()
-        assert drain.run() == {"refused": 1, "accepted": 2}
-    assert bodies() == [b'{"n":0}', b'{"n":2}', b'{"n":3}']
+    assert spool_files.aside_files() == []
+    assert drain.run() == {"accepted": 2}
+
+
+def test_an_operator_sees_why_a_delivery_was_refused_and_gives_it_back(github: Ingress) -> None:
+    spooled(github, ("d-1", b'{"n":1}'), ("d-2", b'{"n":2}'))
+    with refusing("d-1"):
+        assert run("spool", "drain") == (1, {"drained": {"accepted": 1, "refused": 1}, "refused": []})
     code, listed = run("spool", "list")
-    assert (code, [name.rsplit(".")[-1] for name in listed["aside"]]) == (1, ["refused"])
-    assert run("spool", "retry") == (0, {"retried": listed["aside"]})
+    (one,) = listed["aside"]
+    assert (code, one["kind"], one["endpoint"], one["delivery_id"]) == (1, "refused", "default/main", "d-1")
+    assert "Data too long for column 'Body'" in one["reason"]
+    assert one["arrived"].endswith("Z")
+    code, text = say("spool", "list")
+    assert "d-1" in text
+    assert "Data too long" in text
+    assert run("spool", "retry", "other")[1]["refused"][0]["code"] == "not_found"
+    assert run("spool", "retry") == (0, {"retried": [one["name"]], "refused": []})
     assert run("spool", "drain") == (0, {"drained": {"accepted": 1}, "refused": []})
-    assert len(bodies()) == 4
+    assert len(bodies()) == 2
     assert run("spool", "list")[1]["aside"] == []
+    assert not [*(spool_files.folder() / spool_files.ASIDE).iterdir()], "nor is the reason left"
+
+
+def test_an_operator_exports_what_was_refused_as_receive_takes_it_and_discards_it(
+    github: Ingress, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spooled(github, ("d-1", '{ "n" : 1.10, "x": "é" }'.encode()), ("d-2", b"\xff"))
+    with refusing("d-1", "d-2"):
+        run("spool", "drain")
+    code, exported = run("spool", "export")
+    assert code == 0
+    first, second = exported["exported"]
+    assert (first["body"], first["headers"]["x-github-delivery"]) == ('{ "n" : 1.10, "x": "é" }', "d-1")
+    assert (second["body_base64"], second["delivery_id"]) == ("/w==", "d-2")
+    capsys.readouterr()
+    code, text = say("spool", "export")
+    assert code == 1, "one of them is no text"
+    (tmp_path / "lines").write_text(text)
+    assert run("receive", "main", str(tmp_path / "lines"))[1]["received"] == 1
+    assert bodies() == ['{ "n" : 1.10, "x": "é" }'.encode()]
+    assert Receipt.objects.get().idempotency_key == "d-1"
+
+    assert run("spool", "discard", first["name"], "--reason", "it is in") == (0, {"discarded": [first["name"]], "refused": []})
+    assert [one.name for one in spool_aside.found()] == [second["name"]]
+    entry = AuditEntry.objects.get(action="spool.discard")
+    assert (entry.target, entry.reason) == (first["name"], "it is in")
+    assert run("spool", "discard", first["name"])[0] == 1
+
+
+def test_damaged_bytes_can_be_exported_and_discarded_and_not_given_back(github: Ingress) -> None:
+    spooled(github, ("d-1", b'{"n":1}'))
+    spooling.forget()
+    (one,) = spool_files.journals()
+    one.path.write_bytes(one.path.read_bytes()[:-1])
+    Drain().run()
+    (aside,) = spool_aside.found()
+    assert run("spool", "retry", aside.name)[1]["refused"][0]["code"] == "torn"
+    assert run("spool", "export", aside.name)[1]["exported"][0]["body_base64"]
+    assert run("spool", "discard", aside.name)[0] == 0
+    assert spool_files.aside_files() == []
+
+
+def test_the_health_of_a_host_names_what_its_spool_set_aside_and_what_waits_in_it(
+    github: Ingress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    activation.activate("test")
+    assert run("health")[0] == 0
+    spooled(github, ("d-1", b"{}"))
+    assert run("health")[0] == 0, "it is only just there"
+    monkeypatch.setattr(spool_status, "DRAINING_SECONDS", 1e-9)
+    assert run("health")[1]["reasons"][0]["code"] == "spool_waits"
+    with refusing("d-1"):
+        run("spool", "drain")
+    code, health = run("health")
+    assert (code, health["ready"], [one["code"] for one in health["reasons"]]) == (1, True, ["spool_set_aside"])
+    assert Client().get("/progressz").json()["code"] == "spool_set_aside"
+    text = Client().get("/metrics").content.decode()
+    assert "headrace_spool_aside_files 1.0" in text
+    assert 'headrace_spool_drained_total{outcome="refused"}' in text
+    run("spool", "retry")
+    run("spool", "drain")
+    assert run("health")[0] == 0
 
 
 def test_while_the_database_is_away_nothing_leaves_the_spool(github: Ingress) -> None:
     spooled(github, ("d-1", b"{}"))
     drain = Drain()
-    with away(), mock.patch.object(spool_drain, "_database_now", side_effect=[clock.now(), GONE]), pytest.raises(OperationalError):
+    with away(), mock.patch("projection.read_only.ask", side_effect=GONE), pytest.raises(OperationalError):
         drain.run()
     assert not spool_files.is_empty()
     with mock.patch.object(spool_drain, "_database_now", side_effect=GONE):
@@ -315,14 +452,14 @@ def test_facts_older_than_a_day_and_a_broken_file_are_no_facts(github: Ingress, 
 
 
 def test_a_secret_that_ended_meanwhile_verifies_nothing(github: Ingress) -> None:
-    soon = (datetime.now(UTC) + timedelta(seconds=0.2)).isoformat()
+    soon = (datetime.now(UTC) + timedelta(minutes=1)).isoformat()
     sealed = secrets.encrypt([{"secret": github.secret, "expires_at": soon}, {"secret": "x" * 20, "expires_at": None}])
     Endpoint.objects.filter(id=github.endpoint.id).update(secrets=sealed)
     Keeper().look()
     with unreachable(), away():
         assert send(github, "d-1").status_code == 202
         with mock.patch("connectors.endpoints_cache.datetime") as later:
-            later.now.return_value = datetime.now(UTC) + timedelta(seconds=1)
+            later.now.return_value = datetime.now(UTC) + timedelta(minutes=2)
             assert send(github, "d-2").status_code == 401
 
 

@@ -1,54 +1,65 @@
-"""`spool list / drain / retry`: deliveries that this host keeps while the database is away."""
+"""`spool list / drain / retry / export / discard`: deliveries that this host keeps while the database is away, or that it refused."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from django.core.management.base import CommandParser
 from django.db import DatabaseError, InterfaceError, connections
 
-from connectors import spool_files
+from connectors import audit_log, spool_aside, spool_files
+from connectors.audit_log import cli_actor
+from connectors.configuration_command import add_reason
 from connectors.outage import INGRESS
+from connectors.spool_aside import Aside
 from connectors.spool_drain import Drain, alone
-from projection.cli import DONE, FINDINGS, HeadraceCommand, iso, refusal
+from projection.cli import DONE, FINDINGS, HeadraceCommand, iso, refusal, table, to_json
 from projection.retry_policy import error_text
+
+COLUMNS = ("kind", "endpoint", "delivery_id", "arrived", "bytes", "name", "reason")
 
 
 class Command(HeadraceCommand):
     help = "The spool of this host: verified deliveries that wait for the database. The web server drains it by itself."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument(
-            "verb", choices=["list", "drain", "retry"], help="drain: now, where no web server runs; retry: refused ones"
-        )
+        verbs = self.verbs(parser)
+        self.add_verb(verbs, "list", self.list, "what waits, and what was set aside, with the reason")
+        self.add_verb(verbs, "drain", self.drain, "drain now, where no web server runs")
+        retry = self.add_verb(verbs, "retry", self.retry, "let the drain try refused deliveries again")
+        export = self.add_verb(verbs, "export", self.export, "write what was set aside, a line of JSON each, as `receive` takes them")
+        discard = self.add_verb(verbs, "discard", self.discard, "remove what was set aside, for good")
+        for verb in (retry, export, discard):
+            several = "*" if verb is not discard else "+"
+            verb.add_argument("names", metavar="NAME", nargs=several, help="file as `spool list` names it (default: every one)")
+        add_reason(discard)
 
-    def perform(self, **options: Any) -> int:
-        verbs = {"list": self._list, "drain": self._drain, "retry": self._retry}
-        return verbs[options["verb"]]()
-
-    def _list(self) -> int:
-        usage, aside = spool_files.usage(), [path.name for path in spool_files.aside_files()]
+    def list(self, **_options: Any) -> int:
+        usage, aside = spool_files.usage(), spool_aside.found()
         since = iso(datetime.fromtimestamp(usage.oldest_ns / 1e9, UTC)) if usage.oldest_ns is not None else None
         answer = {
             "folder": str(spool_files.folder()),
             "waiting_bytes": usage.waiting_bytes,
             "oldest": since,
             "aside_bytes": usage.aside_bytes,
-            "aside": aside,
+            "aside": [one.facts() for one in aside],
         }
         waits = f"{usage.waiting_bytes} bytes wait since {since}" if since else "nothing waits"
-        self.emit(answer, [f"{spool_files.folder()}: {waits}", *(f"set aside: {name}" for name in aside)])
+        rows = [[iso(value) if isinstance(value, datetime) else value for value in map(one.facts().get, COLUMNS)] for one in aside]
+        self.emit(answer, [f"{spool_files.folder()}: {waits}", *(["set aside:", *table(COLUMNS, rows)] if rows else [])])
         return FINDINGS if aside else DONE
 
-    def _drain(self) -> int:
+    def drain(self, **_options: Any) -> int:
         with alone() as ours:
             if not ours:
-                return self._refused("in_use", "a web server of this host drains the spool; there is nothing to do")
+                return self._not_drained("in_use", "a web server of this host drains the spool; there is nothing to do")
             try:
-                done = Drain().run()
+                done = drain_all()
             except (DatabaseError, InterfaceError) as error:
-                return self._refused("database_unavailable", f"the database does not take them: {error_text(error)}")
+                return self._not_drained("database_unavailable", f"the database does not take them: {error_text(error)}")
             finally:
                 connections[INGRESS].close()
         self.emit(
@@ -56,11 +67,71 @@ class Command(HeadraceCommand):
         )
         return FINDINGS if done["refused"] else DONE
 
-    def _retry(self) -> int:
-        names = [path.name for path in spool_files.aside_files() if spool_files.requeue(path)]
-        self.emit({"retried": names}, [f"waits for the drain again: {name}" for name in names] or ["nothing was refused"])
-        return DONE
+    def retry(self, *, names: Sequence[str], **_options: Any) -> int:
+        found, refused = _named(names, only_refused=True)
+        given = [one.name for one in found if spool_aside.give_back(one)]
+        self.emit(
+            {"retried": given, "refused": refused},
+            [*(f"waits for the drain again: {name}" for name in given), *_reasons(refused)] or ["nothing was refused"],
+        )
+        return FINDINGS if refused else DONE
 
-    def _refused(self, code: str, reason: str) -> int:
+    def export(self, *, names: Sequence[str], **_options: Any) -> int:
+        """Without --json a line for each, `{"headers": …, "body": …}`; what is no text is in the JSON answer alone."""
+        found, refused = _named(names, only_refused=False)
+        contents = [one.contents() for one in found]
+        if not self.as_json:
+            refused += [
+                refusal(one["name"], "not_text", "its bytes are no text: export it with --json, which writes them as base64")
+                for one in contents
+                if "body" not in one
+            ]
+            for line in _reasons(refused):
+                self.stderr.write(line)
+        lines = [to_json({"headers": one["headers"], "body": one["body"]}) for one in contents if "body" in one]
+        self.emit({"exported": contents, "refused": refused}, lines)
+        return FINDINGS if refused else DONE
+
+    def discard(self, *, names: Sequence[str], reason: str, **_options: Any) -> int:
+        found, refused = _named(names, only_refused=False)
+        for one in found:
+            facts = {name: iso(value) if isinstance(value, datetime) else value for name, value in one.facts().items()}
+            audit_log.record(cli_actor(), "spool.discard", one.name, reason, detail=facts)
+            spool_aside.discard(one)
+        self.emit(
+            {"discarded": [one.name for one in found], "refused": refused},
+            [*(f"removed: {one.name}" for one in found), *_reasons(refused)],
+        )
+        return FINDINGS if refused else DONE
+
+    def _not_drained(self, code: str, reason: str) -> int:
         self.emit({"drained": {}, "refused": [refusal("spool", code, reason)]}, [reason])
         return FINDINGS
+
+
+def drain_all() -> Counter[str]:
+    """Drain until nothing waits: what the database refuses is tried at once as often as it may be, then set aside."""
+    drain, total = Drain(apart_seconds=0.0), Counter[str]()
+    while done := drain.run():
+        total += done
+    del total["put_off"]
+    return total
+
+
+def _named(names: Sequence[str], *, only_refused: bool) -> tuple[list[Aside], list[dict[str, str]]]:
+    """What was set aside under these names (all, for none), and a refusal for each name that nothing has."""
+    there = {one.name: one for one in spool_aside.found()}
+    wanted = list(names) or [name for name, one in there.items() if not only_refused or one.kind == spool_aside.REFUSED]
+    refused = [refusal(name, "not_found", "nothing was set aside under this name; see spool list") for name in wanted if name not in there]
+    found = [there[name] for name in wanted if name in there]
+    if only_refused:
+        refused += [
+            refusal(one.name, one.kind, f"it is {one.kind}, and no delivery that the database could take; export or discard it")
+            for one in found
+            if one.kind != spool_aside.REFUSED
+        ]
+    return found, refused
+
+
+def _reasons(refused: Sequence[dict[str, str]]) -> list[str]:
+    return [f"{one['id']}: {one['reason']}" for one in refused]
