@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-import tracemalloc
+import threading
 from collections import Counter
 from datetime import timedelta
+from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -13,6 +15,8 @@ from django.db import connection
 
 from connectors.models import Receipt
 from connectors.retention import Retained, retain
+from connectors.router import drain_receipts
+from projection import units as unit_log
 from projection.clock import now
 from projection.models import Event, WorkFailure, WorkItem
 from projection.oldest_ends import EVENTS_A_UNIT, GENERATIONS_A_UNIT
@@ -37,6 +41,8 @@ ROWS_A_UNIT = 4 * EVENTS_A_UNIT
 """Rows deleted in one transaction: events, items and failures."""
 TABLES = ("_System_ConnectorEvent", "_System_ConnectorWorkItem", "_System_ConnectorWorkFailure", "_System_ConnectorReceipt")
 OLD = timedelta(days=120)
+MOST_GROWN_MIB = 32
+"""A dry run remembers what would be gone by then: some bytes for each row. Nothing else grows with the history."""
 
 
 def receipt_of(event: Event, **columns: Any) -> Receipt:
@@ -95,19 +101,23 @@ def expected(count: int) -> Retained:
 
 
 class Units:
-    """What each transaction sent and deleted."""
+    """What each transaction sent, deleted and took."""
 
     def __init__(self) -> None:
         self.statements: list[int] = []
         self.deleted: list[int] = []
+        self.seconds: list[float] = []
         self._now = Counter[str]()
+        self._since = 0.0
 
     def meet(self, sql: str) -> None:
         if sql == COMMIT:
             self.statements.append(self._now["statements"])
             self.deleted.append(self._now["deleted"])
+            self.seconds.append(monotonic() - self._since)
             self._now.clear()
         elif connection.in_atomic_block:
+            self._since = self._since if self._now["statements"] else monotonic()
             self._now["statements"] += 1
             if sql.startswith("DELETE"):
                 with connection.connection.cursor() as cursor:
@@ -115,20 +125,97 @@ class Units:
                     self._now["deleted"] += max(0, int(cursor.fetchone()[0]))
 
 
-def test_a_large_history_goes_in_bounded_pieces_and_the_dry_run_says_how_much() -> None:
+class Memory:
+    """By how much the process grows from now on, at most (MiB resident; the kernel keeps the peak)."""
+
+    def __init__(self) -> None:
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak begins anew
+        self._before = self._peak()
+
+    def grown(self) -> float:
+        return self._peak() - self._before
+
+    @staticmethod
+    def _peak() -> float:
+        status = Path("/proc/self/status").read_text(encoding="ascii")
+        return int(status.partition("VmHWM:")[2].split()[0]) / 1024
+
+
+class Senders:
+    """A provider that posts 50 deliveries a second, and a router, until `stopped`: what became of each, and how long it took."""
+
+    def __init__(self, ingress: Ingress) -> None:
+        self.answers: list[str] = []
+        self.seconds: list[float] = []
+        self.stopped = threading.Event()
+        self._ingress = ingress
+        self._rivals = [Rival(self._post), Rival(self._route)]
+
+    def _post(self) -> None:
+        while not self.stopped.wait(0.02):
+            since = monotonic()
+            self.answers.append(self._ingress.send(change(len(self.answers) % 50)).code)
+            self.seconds.append(monotonic() - since)
+
+    def _route(self) -> None:
+        while not self.stopped.wait(0.2):
+            drain_receipts()
+
+    def end(self) -> None:
+        self.stopped.set()
+        for rival in self._rivals:
+            rival.result()
+
+    def report(self) -> str:
+        """Sorted waits at the middle, at 99 of 100 and at the end, milliseconds."""
+        at = sorted(self.seconds)
+        points = (at[len(at) // 2], at[len(at) * 99 // 100], at[-1])
+        return f"{len(at)} deliveries, p50/p99/max " + "/".join(f"{1000 * point:.1f}" for point in points) + " ms"
+
+
+def alone(ingress: Ingress, seconds: float = 2.0) -> Senders:
+    """The same senders with nothing beside them."""
+    senders = Senders(ingress)
+    senders.stopped.wait(seconds)
+    senders.end()
+    return senders
+
+
+@pytest.mark.timeout(10_800)
+def test_a_large_history_goes_in_bounded_pieces_beside_the_ingress_and_the_dry_run_says_how_much(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    retried: list[dict[str, Any]] = []
+    log = unit_log.log_event
+    monkeypatch.setattr(unit_log, "log_event", lambda verb, **facts: (retried.append({verb: facts}), log(verb, **facts)))
     history(HISTORY)
-    tracemalloc.start()
+    ingress = open_ingress()
+    ingress.route()
+    memory = Memory()
     assert retain(dry_run=True) == expected(HISTORY)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    units = Units()
+    before = alone(ingress)
+    units, senders, since = Units(), Senders(ingress), monotonic()
     with at_each_statement(units.meet, after=True):
         gone = retain()
+    took = monotonic() - since
+    senders.end()
+    grown = memory.grown()
     assert gone == expected(HISTORY)
     assert max(units.statements) <= STATEMENTS_A_UNIT
     assert GENERATIONS_A_UNIT <= max(units.deleted) <= ROWS_A_UNIT
-    assert peak < 8 * 1024 * 1024
+    assert grown < MOST_GROWN_MIB
+    assert set(before.answers + senders.answers) == {"accepted"}
+    assert retried == [], "no transaction of either side waited in vain or was a victim"
+    drain_receipts()
+    assert Receipt.objects.filter(state="routed", received_at__gt=now() - timedelta(hours=1)).count() == len(
+        before.answers + senders.answers
+    )
     assert (WorkFailure.objects.count(), retain()) == (0, Retained())
+    print(  # noqa: T201 - the figures of a full run, shown by -rP
+        f"{gone} in {took:.1f} s, {len(units.statements)} transactions: at most {max(units.statements)} statements, "
+        f"{max(units.deleted)} rows, {max(units.seconds):.3f} s; {grown:.1f} MiB more memory at most\n"
+        f"alone: {before.report()}\nbeside: {senders.report()}"
+    )
 
 
 def test_nothing_reads_a_table_from_end_to_end() -> None:
