@@ -34,8 +34,8 @@ class BenchFailed(RuntimeError):
 @contextmanager
 def own_database() -> Iterator[str]:
     """A fresh database beside the configured one, migrated and activated; dropped at the end. Yields its name."""
-    original = connection.settings_dict["NAME"]
-    connection.settings_dict["TEST"]["NAME"] = f"{original}_bench"
+    original, test = connection.settings_dict["NAME"], connection.settings_dict["TEST"]
+    before, test["NAME"] = test.get("NAME"), f"{original}_bench"
     connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
     try:
         _forget()
@@ -43,6 +43,7 @@ def own_database() -> Iterator[str]:
         yield str(connection.settings_dict["NAME"])
     finally:
         connection.creation.destroy_test_db(original, verbosity=0)
+        test["NAME"] = before
         _forget()
 
 
@@ -132,6 +133,14 @@ def run_worker(noop: Callable[[Generation], None], *, batch: int | None = None) 
         return seconds, dict(worker.seconds)
     finally:
         flows.forget("bench.noop")
+
+
+def commits_durably() -> bool | None:
+    """Whether the server syncs its log at each commit; None = it does not say so by InnoDB's setting (TiDB always does)."""
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW GLOBAL VARIABLES LIKE 'innodb_flush_log_at_trx_commit'")
+        row = cursor.fetchone()
+    return None if row is None else str(row[1]) == "1"
 
 
 def server() -> str:

@@ -7,16 +7,16 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from statistics import median
 from time import monotonic
 
 import pytest
 
+from connectors.bench.relay import Relay, relay
 from ops_ui.database_url import database
 from ops_ui.start.database_server import connect
 from tests import signing
-from tests.acceptance.relay import Relay, relay
 from tests.acceptance.service import Service, service
 from tests.receiver import Receiver, receiving
 
@@ -48,9 +48,14 @@ connection = "builds"
 """
 
 
+def relay_to(url: str) -> AbstractContextManager[Relay]:
+    place = database(url)
+    return relay(str(place["HOST"]), str(place["PORT"]))
+
+
 @pytest.fixture(scope="module")
 def counter() -> Iterator[Relay]:
-    with relay(os.environ["HEADRACE_DATABASE_URL"]) as made:
+    with relay_to(os.environ["HEADRACE_DATABASE_URL"]) as made:
         yield made
 
 
@@ -62,7 +67,7 @@ def receiver() -> Iterator[Receiver]:
 
 @pytest.fixture(scope="module")
 def site(counter: Relay, receiver: Receiver) -> Iterator[Service]:
-    with service(counter.url, SECRET=SECRET, FORWARD_SECRET=signing.STANDARD_SECRET) as made:
+    with service(counter.url(os.environ["HEADRACE_DATABASE_URL"]), SECRET=SECRET, FORWARD_SECRET=signing.STANDARD_SECRET) as made:
         made.configure(CONFIGURATION.format(url=receiver.url("/builds")))
         made.start()
         yield made
@@ -103,8 +108,8 @@ def test_an_idle_system_sends_few_statements(site: Service, counter: Relay) -> N
 def test_the_relay_counts_commands_and_nothing_else(site: Service) -> None:
     """The figure above stands on it."""
     with (
-        relay(os.environ["HEADRACE_DATABASE_URL"]) as own,
-        closing(connect(database(own.url))) as connection,
+        relay_to(os.environ["HEADRACE_DATABASE_URL"]) as own,
+        closing(connect(database(own.url(os.environ["HEADRACE_DATABASE_URL"])))) as connection,
         closing(connection.cursor()) as cursor,
     ):
         before = own.commands

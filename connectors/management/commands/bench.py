@@ -1,4 +1,7 @@
-"""Measured workloads: `bench sc400 [--sources 400 --events 10 --actions 400 --repeat 3]`, `bench drain [--items 10000 --repeat 3]`."""
+"""Measured workloads: `bench sc400 [--sources 400 --events 10 --actions 400 --repeat 3]`, `bench drain [--items 10000 --repeat 3]`,
+`bench ingress [--requests 5000 --concurrency 16 --repeat 3 --bytes 10000]`, `bench memory [--items 100000]`,
+`bench wake [--deliveries 20 --idle 20]`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from connectors.bench import drain, sc400
+from connectors.bench import drain, ingress, memory, sc400, wake
 from connectors.bench.workbench import BenchFailed
 from projection.cli import DONE, HeadraceCommand
 
@@ -27,6 +30,22 @@ class Command(HeadraceCommand):
         drained = self.add_verb(verbs, "drain", self.drain, "per-event no-op items by one worker, beside a hand-written loop")
         drained.add_argument("--items", type=int, default=10_000)
         drained.add_argument("--repeat", type=int, default=3)
+        posted = self.add_verb(
+            verbs, "ingress", self.ingress, "signed POSTs through gunicorn, beside a bare Django view with one INSERT"
+        )
+        posted.add_argument("--requests", type=int, default=5_000, help="in each repetition, to each of both")
+        posted.add_argument("--concurrency", type=int, default=16, help="connections, each with one request under way")
+        posted.add_argument("--repeat", type=int, default=3)
+        posted.add_argument("--bytes", type=int, default=ingress.BODY_BYTES, help="of a body, about")
+        kept = self.add_verb(verbs, "memory", self.memory, "what a router and a worker process hold over many items")
+        kept.add_argument("--items", type=int, default=100_000)
+        woken = self.add_verb(
+            verbs, "wake", self.wake, "how soon an idle system starts a flow, and what it costs the database meanwhile"
+        )
+        woken.add_argument("--deliveries", type=int, default=20)
+        woken.add_argument(
+            "--idle", type=float, default=20.0, help="seconds in which the statements of the idle system are counted"
+        )
 
     def sc400(self, **options: Any) -> int:
         if min(options["sources"], options["events"], options["actions"] + 1, options["repeat"]) < 1:
@@ -38,6 +57,22 @@ class Command(HeadraceCommand):
         if min(options["items"], options["repeat"]) < 1:
             raise CommandError("--items and --repeat start at 1")
         return self._report(lambda: drain.run(options["items"], options["repeat"], say=self.stderr.write))
+
+    def ingress(self, **options: Any) -> int:
+        sizes = [options[name] for name in ("requests", "concurrency", "repeat", "bytes")]
+        if sizes[0] < 2 or min(sizes) < 1:
+            raise CommandError("--requests starts at 2, --concurrency, --repeat and --bytes at 1")
+        return self._report(lambda: ingress.run(*sizes, say=self.stderr.write))
+
+    def memory(self, **options: Any) -> int:
+        if options["items"] < 2:
+            raise CommandError("--items starts at 2")
+        return self._report(lambda: memory.run(options["items"], say=self.stderr.write))
+
+    def wake(self, **options: Any) -> int:
+        if options["deliveries"] < 1 or not options["idle"] >= 1:
+            raise CommandError("--deliveries and --idle start at 1")
+        return self._report(lambda: wake.run(options["deliveries"], options["idle"], say=self.stderr.write))
 
     def _report(self, run: Callable[[], dict[str, Any]]) -> int:
         try:

@@ -1,4 +1,8 @@
-"""A relay in front of a database server that counts the commands of its clients: theirs alone, whoever else uses the server."""
+"""A relay in front of a database server that counts the commands of its clients: theirs alone, whoever else uses the server.
+
+It sees every command of the protocol (statements, pings, changes of session), which the server's own counters do not, and cannot look
+into TLS.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,10 @@ import socketserver
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Final
 from urllib.parse import urlsplit
 
-from ops_ui.database_url import database
-
-HEADER_BYTES = 4
+HEADER_BYTES: Final = 4
 """Of a packet of the MySQL protocol: length (3 bytes, little endian) and sequence number, which is 0 for a new command."""
 
 
@@ -42,24 +45,28 @@ class Commands:
 
 
 class Relay(socketserver.ThreadingTCPServer):
+    """`commands` is how many have begun so far."""
+
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, host: str, port: str) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self._upstream = database(url)
+        self._host, self._port = host, port
         self._lock = threading.Lock()
         self.commands = 0
-        parts = urlsplit(url)
+
+    def url(self, direct: str) -> str:
+        """A HEADRACE_DATABASE_URL that leads by way of this relay."""
+        parts = urlsplit(direct)
         credentials = parts.netloc.rpartition("@")[0]
-        self.url = f"{parts.scheme}://{credentials}@127.0.0.1:{self.server_address[1]}{parts.path}"
+        return parts._replace(netloc=f"{credentials}@127.0.0.1:{self.server_address[1]}", query="").geturl()
 
     def connect(self) -> socket.socket:
-        host, port = str(self._upstream["HOST"]), self._upstream["PORT"]
-        if not host.startswith("/"):
-            return socket.create_connection((host, int(port)))
+        if not self._host.startswith("/"):
+            return socket.create_connection((self._host, int(self._port)))
         upstream = socket.socket(socket.AF_UNIX)
-        upstream.connect(host)
+        upstream.connect(self._host)
         return upstream
 
     def count(self, commands: int) -> None:
@@ -72,6 +79,9 @@ class _Handler(socketserver.BaseRequestHandler):
 
     def handle(self) -> None:
         with self.server.connect() as upstream:
+            for end in (self.request, upstream):
+                with contextlib.suppress(OSError):  # a Unix socket has no such delay
+                    end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             threading.Thread(target=_pump, args=(upstream, self.request), daemon=True).start()
             commands = Commands()
             _pump(self.request, upstream, lambda data: self.server.count(commands.feed(data)))
@@ -89,9 +99,9 @@ def _pump(source: socket.socket, target: socket.socket, look: Callable[[bytes], 
 
 
 @contextmanager
-def relay(url: str) -> Iterator[Relay]:
-    """A running relay to the server of `url`, on a free port; its own `url` leads through it."""
-    with Relay(url) as made:
+def relay(host: str, port: str) -> Iterator[Relay]:
+    """A running relay, on a free port, to a server as a DATABASES entry names it: a host and port, or the path of a Unix socket."""
+    with Relay(host, port) as made:
         threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
         try:
             yield made
