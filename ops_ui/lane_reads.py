@@ -9,7 +9,7 @@ from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
 
 from ops_ui.keyset import OLDEST_FIRST, PAGE_SIZE, Cursor, Page, page
 from projection.models import Event, LaneHold, WorkItem
-from projection.states import NONTERMINAL, State
+from projection.states import NONTERMINAL, TERMINAL, State
 
 FRONT_STATES: Final = (State.PENDING, State.PROCESSING, State.RETRY)
 """States of an item at the front of its lane: a lane with live work has one of these (protocol 7: `blocked` never strands)."""
@@ -76,6 +76,22 @@ def held(cursor: Cursor | None, size: int = PAGE_SIZE) -> Page:
     depths = depth_by_lane(keys)
     rows = [Lane(hold.lane_key, hold.lane, None, depths.get(hold.lane_key, 0), hold) for hold in found.rows]
     return Page(rows, found.previous, found.next)
+
+
+def front(lane_key: str, most: int) -> list[WorkItem]:
+    """The first live items of a lane, in its order. One query for each live state (index ix_work_lane), whatever its depth."""
+    found = [item for state in sorted(NONTERMINAL) for item in _of(lane_key, state).order_by("lane_position", "id")[:most]]
+    return sorted(found, key=lambda item: (item.lane_position, item.id))[:most]
+
+
+def ended_last(lane_key: str, most: int) -> list[WorkItem]:
+    """The ended items of a lane with the highest positions. One query for each terminal state (index ix_work_lane)."""
+    found = [item for state in sorted(TERMINAL) for item in _of(lane_key, state).order_by("-lane_position", "-id")[:most]]
+    return sorted(found, key=lambda item: (item.lane_position, item.id), reverse=True)[:most]
+
+
+def _of(lane_key: str, state: State) -> QuerySet[WorkItem]:
+    return WorkItem.objects.filter(lane_key=lane_key, state=state)
 
 
 def depth_by_lane(keys: list[str]) -> dict[str, int]:

@@ -6,14 +6,15 @@ from typing import Final
 
 from django.http import Http404, HttpRequest, HttpResponseBase
 
-from ops_ui import export_columns, exports, keyset, labels, lane_reads, rooms
+from ops_ui import export_columns, exports, keyset, labels, lane_reads, lane_strip, rooms
 from ops_ui.exports import Export
 from ops_ui.filters import LaneFilter
 from ops_ui.pages import Urls, page, show
 from ops_ui.tables import WorkTable
 from ops_ui.why_links import told
+from projection import clock
 from projection.models import LaneHold, WorkItem
-from projection.states import NONTERMINAL, State
+from projection.states import State
 from projection.why import why, why_each
 
 RECENT_SHOWN = 20
@@ -47,16 +48,12 @@ def listing(request: HttpRequest) -> HttpResponseBase:
 def detail(request: HttpRequest, lane_key: str) -> HttpResponseBase:
     """The live items of the lane in their order, its hold, and what ended there last. 404 for a lane never seen."""
     hold = LaneHold.objects.filter(lane_key=lane_key).first()
-    live = WorkItem.objects.filter(lane_key=lane_key, state__in=NONTERMINAL).order_by("lane_position", "id")
-    items = list(live[: keyset.PAGE_SIZE + 1])
-    ended = list(
-        WorkItem.objects.filter(lane_key=lane_key).exclude(terminal_at=None).order_by("-lane_position", "-id")[:RECENT_SHOWN]
-    )
+    items = lane_reads.front(lane_key, keyset.PAGE_SIZE)
+    ended = lane_reads.ended_last(lane_key, RECENT_SHOWN)
     if not items and not ended and hold is None:
         raise Http404("no work item of this lane is kept")
-    head = next((item for item in items if item.lane_holder_key), None) or next(
-        (item for item in items if item.state != State.BLOCKED), None
-    )
+    head = lane_strip.head_of(items)
+    depth = lane_reads.depth_by_lane([lane_key]).get(lane_key, 0)
     names = labels.routes(item.route_id for item in [*items, *ended])
     context = {
         "lane_key": lane_key,
@@ -64,9 +61,11 @@ def detail(request: HttpRequest, lane_key: str) -> HttpResponseBase:
         "hold": hold,
         "head": head,
         "why": told(why(head), head) if head else None,
-        "more": len(items) > keyset.PAGE_SIZE,
-        "depth": lane_reads.depth_by_lane([lane_key]).get(lane_key, 0),
-        "items": WorkTable(items[: keyset.PAGE_SIZE], names=names),
+        "strip": lane_strip.strip(items, clock.now()),
+        "strip_more": max(depth - len(items), 0),
+        "more": depth > len(items),
+        "depth": depth,
+        "items": WorkTable(items, names=names),
         "ended": WorkTable(ended, names=names),
         "may_hold": request.user.has_perm("projection.hold_lane"),
         "may_release": request.user.has_perm("projection.release_lane"),

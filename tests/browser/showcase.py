@@ -265,6 +265,9 @@ def _waiting(hour: Hour) -> WorkItem:
     for attempt in (1, 2, 3):
         hour.failure(item, error, attempt, "retry", 4 - attempt)
     rows.work_row(hour.event(hour.contacts, source, 1.2), State.BLOCKED)
+    for number in range(7):
+        note = hour.event(hour.repositories, source, 1.1 - number / 10, provider_kind="contact.note")
+        rows.work_row(note, State.BLOCKED, created_date=note.created_date)
     for number in range(4):
         rows.work_row(hour.event(hour.contacts, f"contact:{60_200 + number}", 0.05), State.PROCESSING, created_date=hour.at(0.05))
     for number in range(9):
