@@ -10,7 +10,7 @@ from django.db import DatabaseError, transaction
 from django.db.models import QuerySet
 
 from connectors import audit_log
-from connectors.retarget import current_targets, without_target
+from connectors.retarget import current_targets, present, without_target
 from connectors.work_filters import WorkFilter, dead_items, from_json, to_json
 from projection import jobs
 from projection.job_rows import JobKind, JobRow
@@ -93,7 +93,8 @@ class DeadLetters:
 
     def targets(self, work_ids: Sequence[str]) -> Mapping[str, Target | Refused]:
         targets = current_targets(work_ids)
-        return {work_id: targets.get(work_id) or without_target(work_id, targets) for work_id in work_ids}
+        aims = present(targets)
+        return {work_id: aims.get(work_id) or without_target(work_id, targets) for work_id in work_ids}
 
     def record(self, job: JobRow, action: str, count: int) -> None:
         counts = {"done": job.done, "refused": job.refused, "skipped": job.skipped} if action == "job.end" else {}

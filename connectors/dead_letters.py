@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
-from connectors.retarget import current_targets, without_target
+from connectors.retarget import current_targets, present, without_target
 from connectors.traced import TracedItem
 from connectors.work_filters import WorkFilter, work_items
 from projection.models import WorkItem
@@ -113,9 +113,9 @@ def answer(preview: ReplayPreview, work_ids: Sequence[str], *, retarget: bool) -
     if not retarget:
         return preview.answer(work_ids)
     targets = current_targets(work_ids)
-    present = {work_id: target for work_id, target in targets.items() if target is not None}
-    possible = [work_id for work_id in work_ids if work_id in present]
-    known = dict(zip(possible, preview.answer(possible, present), strict=True))
+    aims = present(targets)
+    possible = [work_id for work_id in work_ids if work_id in aims]
+    known = dict(zip(possible, preview.answer(possible, aims), strict=True))
     return [known.get(work_id) or without_target(work_id, targets) for work_id in work_ids]
 
 

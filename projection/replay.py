@@ -206,7 +206,13 @@ def _origins(
 
 
 def _retargeted(fact: Fact, target: Target) -> Fact:
-    inbound = replace(fact.inbound, route=target.route, pack_id=target.route.pack_id, pack_incarnation=target.pack_incarnation)
+    inbound = replace(
+        fact.inbound,
+        route=target.route,
+        pack_id=target.route.pack_id,
+        pack_incarnation=target.pack_incarnation,
+        target_lane=target.target_lane,
+    )
     return replace(fact, inbound=inbound, route=target.route)
 
 

@@ -36,6 +36,8 @@ class Target:
 
     route: RouteFacts
     pack_incarnation: str
+    target_lane: str = ""
+    """The target mutation lane of the item's event under the route; empty = none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from connectors.dead_letters import answer
 from connectors.models import Route
 from connectors.retarget import replay_retargeted
 from projection.audit import audit
 from projection.flows import DeadLetter
-from projection.models import WorkItem
+from projection.models import Event, WorkItem
 from projection.replay import Refused, Replayed, Result
+from projection.replay_preview import ReplayPreview
 from projection.worker import drain_claims
 from tests import commands, factories
 from tests.deliveries import Ingress, change, changes, generations, open_ingress, ordinals
 from tests.flows_of_tests import recording
+from tests.workers_by_hand import ByHand
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -56,6 +61,51 @@ def test_an_upgraded_pack_runs_it_under_its_new_incarnation() -> None:
     assert isinstance(result, Replayed)
     assert WorkItem.objects.get(work_id=result.replay_work_id).pack_id == upgraded.id
     assert audit().ok
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "lane"),
+    [("invoice:{id}", "order:{id}", "order:7"), ("invoice:{id}", "", ""), ("", "order:{type}:{kind}", "order:contact:changed")],
+)
+def test_a_replay_runs_in_the_lane_that_the_new_route_gives_it(before: str, after: str, lane: str) -> None:
+    """Beside what is new in that lane, one at a time."""
+    ingress = open_ingress()
+    dead = die(ingress, mode="per_event", target_lane=before)
+    ingress.route(mode="per_event", target_lane=after, version=2)
+    ingress.admit(change(7))
+    result = retarget(dead)
+    assert isinstance(result, Replayed)
+    replay = WorkItem.objects.get(work_id=result.replay_work_id)
+    assert replay.lane_key == generations(7)[1].lane_key
+    assert Event.objects.get(id=replay.event_id).target_mutation_lane == lane
+    with recording():
+        assert len(ByHand().claim()) == 1
+    assert audit().ok
+
+
+@pytest.mark.parametrize(
+    ("contact", "before", "after", "code"),
+    [
+        ("SEVEN", {}, {"source_id_case": "fold"}, "source_change"),
+        ("7" * 500, {"mode": "per_event"}, {"mode": "per_event", "target_lane": "{id}-{id}"}, "unfit"),
+    ],
+)
+def test_what_the_new_route_would_take_for_another_source_or_not_at_all_is_refused(
+    contact: str, before: dict[str, Any], after: dict[str, Any], code: str
+) -> None:
+    ingress = open_ingress()
+    ingress.route(**before)
+    ingress.admit(change(contact))
+    with recording() as seen:
+        seen.raises += [DeadLetter("bad")]
+        drain_claims()
+    ingress.route(version=2, **after)
+    dead = WorkItem.objects.get()
+    refused = retarget(dead)
+    assert isinstance(refused, Refused)
+    assert refused.code == code
+    assert answer(ReplayPreview(), [dead.work_id], retarget=True) == [refused]
+    assert WorkItem.objects.count() == 1
 
 
 @pytest.mark.parametrize(("first", "second"), [("projection", "per_event"), ("per_event", "projection")])

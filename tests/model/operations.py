@@ -82,7 +82,7 @@ class Replay(Written):
     @staticmethod
     def _target(world: World, work: Work) -> Target:
         route = world.model.routes[_place_of(work)]
-        return Target(world.facts_of(route), world.incarnations[route.pack][1])
+        return Target(world.facts_of(route), world.incarnations[route.pack][1], route.target)
 
 
 def _place_of(work: Work) -> tuple[str, str]:
