@@ -1,4 +1,4 @@
-"""The server ends connections (KILL): idle ones, in the middle of a flow, before and after a commit. Nothing is lost or doubled."""
+"""The server ends connections (KILL): idle ones, in the middle of a flow, before each commit. Nothing is lost or doubled."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from django.db import connection
 from projection.models import Worker, WorkFailure, WorkItem
 from tests.faults.children import Command, Nursery
 from tests.faults.kills import EveryPoint, rooms
-from tests.faults.orders import DROP
+from tests.faults.orders import DROP, Side
 from tests.faults.world import AT_ONCE, FORMS, ROUTE, SETTINGS, WORK, World, item_a_delivery
 from tests.web import serving
 
-pytestmark = [pytest.mark.acceptance]
+pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(900)]
 
 PATIENCE_SECONDS = 30.0
+BEFORE: tuple[Side] = ("before",)
+"""Behind a point the connection is as good as idle."""
 
 
 def until(condition: Callable[[], object], what: str) -> None:
@@ -89,7 +91,7 @@ def test_at_every_commit_point_of_the_router_and_of_a_worker(nursery: Nursery) -
         world.deliver(again, outcome="retry")
         return [ROUTE, WORK]
 
-    drops = EveryPoint(nursery, work, {"settings": SETTINGS, "constants": AT_ONCE}, DROP)
+    drops = EveryPoint(nursery, work, {"settings": SETTINGS, "constants": AT_ONCE}, DROP, BEFORE)
     for child in drops:
         assert child.ended["code"] in (0, 2), child.said
         assert "Traceback" not in child.said
@@ -106,7 +108,7 @@ def test_at_every_commit_point_of_a_replay(nursery: Nursery) -> None:
         world.bury(world.contact())
         return [replay]
 
-    for number, child in enumerate(EveryPoint(nursery, dead, signal=DROP), start=1):
+    for number, child in enumerate(EveryPoint(nursery, dead, signal=DROP, sides=BEFORE), start=1):
         assert child.ended["code"] in (0, 2), child.said
         nursery.succeed(replay)
         world.go_on()

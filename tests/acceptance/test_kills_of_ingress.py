@@ -20,7 +20,7 @@ from tests.faults.children import Command, Nursery
 from tests.faults.kills import EveryPoint, rooms
 from tests.faults.world import AT_ONCE, ROUTE, World, item_a_delivery
 
-pytestmark = [pytest.mark.acceptance]
+pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(900)]
 
 
 def test_what_receives(nursery: Nursery, tmp_path: Path) -> None:

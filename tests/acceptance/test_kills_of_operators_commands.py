@@ -21,7 +21,7 @@ from tests.faults.world import FORMS, WORK, World
 from tests.integration.test_erasing import tables_that_say
 from tests.jobs_by_hand import assert_exact, codes, now, start
 
-pytestmark = [pytest.mark.acceptance]
+pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(900)]
 
 
 def test_a_replay(nursery: Nursery) -> None:

@@ -15,7 +15,7 @@ from tests.faults.orders import SIDES, Side
 from tests.faults.world import World, item_a_delivery
 from tests.web import Web, serving
 
-pytestmark = [pytest.mark.acceptance]
+pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(900)]
 
 PATH = "/ingress/default/main"
 

@@ -11,7 +11,7 @@ from tests.faults.children import Command, Nursery
 from tests.faults.kills import EveryPoint, rooms
 from tests.faults.world import AT_ONCE, SETTINGS, WORK, World
 
-pytestmark = [pytest.mark.acceptance]
+pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(900)]
 
 
 def test_a_claim_worker(nursery: Nursery) -> None:

@@ -16,7 +16,7 @@ from tests.faults.children import Child, Nursery
 from tests.faults.orders import STOP, At, Side
 from tests.faults.world import EXACTLY_ONCE, FORMS, LEASE_SECONDS, SETTINGS, WORK, World
 
-pytestmark = [pytest.mark.acceptance]
+pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(900)]
 
 FREE: list[tuple[str, Side, str]] = [
     ("heartbeat", "before", "plain"),

@@ -25,7 +25,7 @@ from tests.faults.points import COMMIT, Place, room, watched
 from tests.faults.world import FORMS, World
 from tests.workers_by_hand import let_leases_run_out
 
-pytestmark = pytest.mark.usefixtures("sound_database")
+pytestmark = [pytest.mark.usefixtures("sound_database"), pytest.mark.timeout(900)]
 
 CODES = [1205, 1213]
 DEADLOCK = 1213

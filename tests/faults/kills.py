@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.faults.children import Child, Command, Nursery
-from tests.faults.orders import KILL, SIDES, At
+from tests.faults.orders import KILL, SIDES, At, Side
 
 MOST_POINTS = 200
 BY_THE_CLOCK = frozenset({"managers.extend_leases"})
@@ -26,13 +26,14 @@ class EveryPoint:
     commands: Callable[[], Sequence[Command]]
     options: dict[str, Any] = field(default_factory=dict)
     signal: int = KILL
+    sides: Sequence[Side] = SIDES
     count: int = 0
     """Processes that met their fault."""
     points: set[str] = field(default_factory=set)
     """What became durable at the points where they did."""
 
     def __iter__(self) -> Iterator[Child]:
-        for side in SIDES:
+        for side in self.sides:
             hit: set[str] = set()
             for number in range(1, MOST_POINTS):
                 child = self._run(At(number, side, self.signal), hit)
