@@ -185,7 +185,9 @@ class Drain:
         spool_aside.keep_refused(one.journal, start, one.payload, error_text(error))
         self._places[one.journal] = one.end
         metrics.DRAINED.labels("refused").inc()
-        log_event("spool_refused", level="error", endpoint=one.delivery.slug, reason=error_text(error), attempt=tries, state="aside")
+        log_event(
+            "spool_refused", level="error", endpoint=one.delivery.slug, reason=error_text(error), attempt=tries, state="aside"
+        )
         return Counter(refused=1)
 
 

@@ -70,9 +70,7 @@ class LastingMixin(Base):
 class _Noticing(DatabaseErrorWrapper):
     """Meets every error of the driver, at statements, commits and connects alike."""
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if error is not None and error.args and error.args[0] in READ_ONLY_CODES:
             replace_all()
         super().__exit__(kind, error, trace)

@@ -61,7 +61,9 @@ def test_no_connection_is_shared_at_the_start_nor_after_processes_were_forked_an
         for pid in before:
             os.kill(pid, signal.SIGKILL)
         site.until(
-            lambda gone=before, parents=parents: len({one for parent in parents for one in children_of(parent)} - gone) >= len(gone),
+            lambda gone=before, parents=parents: (
+                len({one for parent in parents for one in children_of(parent)} - gone) >= len(gone)
+            ),
             f"the {part.name} has forked all of them anew",
         )
     site.until_serving()

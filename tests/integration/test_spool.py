@@ -262,7 +262,9 @@ def test_one_that_was_refused_once_and_is_taken_then_is_one_receipt(github: Ingr
     spooled(github, (None, b'{"n":1}'), (None, b'{"n":2}'))
     drain = Drain(apart_seconds=0.0)
     real = type(Receipt.objects).insert_receipt
-    with mock.patch.object(type(Receipt.objects), "insert_receipt", lambda manager, draft: refuse_first(draft) or real(manager, draft)):
+    with mock.patch.object(
+        type(Receipt.objects), "insert_receipt", lambda manager, draft: refuse_first(draft) or real(manager, draft)
+    ):
         assert drain.run() == {"accepted": 1, "put_off": 1}
     assert drain.run() == {"accepted": 1}
     assert sorted(bodies()) == [b'{"n":1}', b'{"n":2}']

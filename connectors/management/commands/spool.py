@@ -30,7 +30,9 @@ class Command(HeadraceCommand):
         self.add_verb(verbs, "list", self.list, "what waits, and what was set aside, with the reason")
         self.add_verb(verbs, "drain", self.drain, "drain now, where no web server runs")
         retry = self.add_verb(verbs, "retry", self.retry, "let the drain try refused deliveries again")
-        export = self.add_verb(verbs, "export", self.export, "write what was set aside, a line of JSON each, as `receive` takes them")
+        export = self.add_verb(
+            verbs, "export", self.export, "write what was set aside, a line of JSON each, as `receive` takes them"
+        )
         discard = self.add_verb(verbs, "discard", self.discard, "remove what was set aside, for good")
         for verb in (retry, export, discard):
             several = "*" if verb is not discard else "+"
@@ -122,7 +124,9 @@ def _named(names: Sequence[str], *, only_refused: bool) -> tuple[list[Aside], li
     """What was set aside under these names (all, for none), and a refusal for each name that nothing has."""
     there = {one.name: one for one in spool_aside.found()}
     wanted = list(names) or [name for name, one in there.items() if not only_refused or one.kind == spool_aside.REFUSED]
-    refused = [refusal(name, "not_found", "nothing was set aside under this name; see spool list") for name in wanted if name not in there]
+    refused = [
+        refusal(name, "not_found", "nothing was set aside under this name; see spool list") for name in wanted if name not in there
+    ]
     found = [there[name] for name in wanted if name in there]
     if only_refused:
         refused += [
