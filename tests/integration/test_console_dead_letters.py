@@ -65,7 +65,8 @@ class TestFilters:
         facts = factories.route(factories.install("github"), "orders")
         wanted = dead("1", facts, error_fingerprint="a" * 64, last_error="Timeout: slow\nat line 3", terminal_at=NOON)
         factories.route(factories.install("generic"), "other")
-        dead("2", error_fingerprint="b" * 64, last_error="KeyError", terminal_at=NOON + timedelta(hours=1))
+        standard = factories.route(factories.install("standard_webhooks"), "third")
+        dead("2", standard, error_fingerprint="b" * 64, last_error="KeyError", terminal_at=NOON + timedelta(hours=1))
         for query in (
             {"route": "orders"},
             {"pack": "github"},
