@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from operator import itemgetter
+from typing import Any, Final
 
+from connectors.trace import Trace
 from ops_ui import job_reads, lane_reads
 from ops_ui.exports import Columns, Rows
 from ops_ui.keyset import Cursor, Page
@@ -94,6 +96,12 @@ def destinations(rows: Sequence[Any]) -> Rows:
     return Columns(rows, {name: _member_of("row", name) for name in names})
 
 
+def limits(rows: Sequence[Any]) -> Rows:
+    """Of the limits of the page of destinations: `row` is a `RateBucket`."""
+    names = ("namespace", "name", "rate", "per_microseconds", "concurrency", "next_slot_at")
+    return Columns(rows, {name: _member_of("row", name) for name in names})
+
+
 def pauses(rows: Sequence[Any]) -> Rows:
     """Of what is paused."""
     return Columns(rows, {name: _member(name) for name in ("kind", "namespace", "name", "since", "by", "reason", "until")})
@@ -144,6 +152,25 @@ def connections(rows: Sequence[Any]) -> Rows:
             "created_at": lambda row: row.connection.created_at,
         },
     )
+
+
+def traced(found: Trace) -> list[dict[str, Any]]:
+    """The rows of a trace, receipts first: each with its kind and the fields that it has."""
+    parts = (("receipt", found.receipts), ("event", found.events), ("work_item", found.work_items), ("failure", found.failures))
+    return [{"row": kind} | {name: getattr(row, name, None) for name in TRACED} for kind, rows in parts for row in rows]
+
+
+TRACED: Final = (
+    *("id", "namespace", "state", "outcome", "delivery_id", "receipt_id", "event_id", "ordinal", "kind", "provider_kind"),
+    *("source_type", "source_id", "lane", "route", "route_version", "flow", "work_id", "replay_of_work_id", "attempt", "attempts"),
+    *("max_attempts", "received_at", "routed_at", "created", "claimed_at", "terminal_at", "at", "worker", "last_error", "error"),
+)
+"""Fields of the rows of a trace that are exported; no row has all of them."""
+
+
+def trace(rows: Sequence[Any]) -> Rows:
+    """Of `traced`."""
+    return Columns(rows, {name: itemgetter(name) for name in ("row", *TRACED)})
 
 
 def _member(name: str) -> Callable[[Any], Any]:

@@ -12,6 +12,8 @@ from django import template
 from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
+from ops_ui import viewer_zone
+
 register = template.Library()
 
 _CONTROL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
@@ -28,9 +30,13 @@ UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"))
 def exact(text: Any) -> SafeString:
     """The text literally: escaped, isolated from the direction of its surroundings, invisible characters marked and kept."""
     given = "" if text is None else str(text)
-    escaped = str(conditional_escape(given))
     name = "exact long" if len(given) > LONG_TEXT else "exact"
-    return mark_safe(f'<bdi class="{name}">{_CONTROL.sub(_marked, escaped)}</bdi>')  # noqa: S308  # escaped above
+    return mark_safe(f'<bdi class="{name}">{literal(given)}</bdi>')  # noqa: S308  # escaped by `literal`
+
+
+def literal(text: str) -> str:
+    """The text escaped, its invisible characters marked and kept; whoever writes it into a page isolates its direction."""
+    return _CONTROL.sub(_marked, str(conditional_escape(text)))
 
 
 def _marked(found: re.Match[str]) -> str:
@@ -40,16 +46,34 @@ def _marked(found: re.Match[str]) -> str:
 
 @register.filter
 def when(at: datetime | None) -> SafeString:
-    """A time in UTC, to the second; the microseconds are in its title."""
+    """A time in the viewer's zone, to the second; its title has it in UTC with microseconds."""
     if not at:  # also what a template makes of the time of a row that is not there
         return NONE
     at = at.astimezone(UTC)
     return format_html(
-        '<time datetime="{}" title="{} UTC">{}</time>',
-        at.isoformat(),
-        at.strftime("%Y-%m-%d %H:%M:%S.%f"),
-        at.strftime("%Y-%m-%d %H:%M:%S"),
+        '<time datetime="{}" title="{} UTC">{}</time>', at.isoformat(), at.strftime("%Y-%m-%d %H:%M:%S.%f"), _local(at)
     )
+
+
+def _local(at: datetime) -> str:
+    """To the second. Within the hour that the clocks go through twice, the offset says which of the two it is."""
+    local = at.astimezone(viewer_zone.current())
+    text = local.strftime("%Y-%m-%d %H:%M:%S")
+    if local.replace(fold=0).utcoffset() == local.replace(fold=1).utcoffset():
+        return text
+    return f"{text} {local.isoformat()[-6:]}"
+
+
+@register.simple_tag
+def zone() -> str:
+    """What stands beside the times of this page: `UTC`, or the place of the viewer's zone."""
+    return viewer_zone.label()
+
+
+@register.simple_tag
+def zone_name() -> str:
+    """The viewer's zone in full."""
+    return viewer_zone.current().key
 
 
 @register.filter
@@ -120,11 +144,13 @@ def query(**parameters: Any) -> str:
 
 
 @register.simple_tag(takes_context=True)
-def export_url(context: template.Context, kind: str) -> str:
-    """The address of all rows of the page's list, with its filter and order, as a file."""
+def export_url(context: template.Context, kind: str, name: str = "") -> str:
+    """The address of all rows of the page's list, with its filter and order, as a file; `name` where a page has several lists."""
     parameters = context["request"].GET.copy()
-    for place in ("at", "from", "was"):
+    for place in ("at", "from", "was", "list"):
         parameters.pop(place, None)
+    if name:
+        parameters["list"] = name
     parameters["export"] = kind
     return f"?{parameters.urlencode()}"
 

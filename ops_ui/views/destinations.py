@@ -48,13 +48,16 @@ class Limit:
 
 @page(rooms.DESTINATIONS)
 def listing(request: HttpRequest) -> HttpResponseBase:
-    """Those in trouble first, then those that are well again; limits below. Three queries."""
+    """Those in trouble first, then those that are well again; limits below, a list of their own as a file. Three queries."""
     now = clock.now()
     rows = [_line(row, now) for row in Destination.objects.order_by("name", "id")[:SHOWN]]
+    limits = [_limit(row, now) for row in RateBucket.objects.order_by("namespace", "name", "id")[:SHOWN]]
     wanted = exports.requested(request)
     if wanted is not None:
-        return exports.answer(request, Export("destinations", exports.whole(rows), export_columns.destinations), wanted)
-    limits = [_limit(row, now) for row in RateBucket.objects.order_by("namespace", "name", "id")[:SHOWN]]
+        asked = Export("destinations", exports.whole(rows), export_columns.destinations)
+        if request.GET.get("list") == "limits":
+            asked = Export("limits", exports.whole(limits), export_columns.limits)
+        return exports.answer(request, asked, wanted)
     context = {
         "troubled": sorted((line for line in rows if line.row.state != CLOSED), key=lambda line: not line.is_parked),
         "well": [line for line in rows if line.row.state == CLOSED],

@@ -12,7 +12,8 @@ from django.http import HttpRequest, HttpResponseBase
 from connectors.models import Receipt
 from connectors.trace import WAYS, Trace
 from connectors.trace import trace as trace_of
-from ops_ui import labels, rooms, trace_steps
+from ops_ui import export_columns, exports, labels, rooms, trace_steps
+from ops_ui.exports import Export
 from ops_ui.pages import Urls, page, show
 from ops_ui.why_links import Told, told
 from projection import clock
@@ -43,6 +44,10 @@ def trace(request: HttpRequest) -> HttpResponseBase:
     if text.strip():
         text, found = _found(text, only)
         found = _permitted(request, found)
+        wanted = exports.requested(request)
+        if wanted is not None and found.matches:
+            rows = exports.whole(export_columns.traced(found))
+            return exports.answer(request, Export("trace", rows, export_columns.trace), wanted)
         context |= {"text": text, "trace": found, **_facts(found)}
     else:
         context["examples"] = _examples(request)

@@ -9,14 +9,17 @@ import json
 import tracemalloc
 from collections.abc import Iterable
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
+from django.contrib import admin
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.urls import URLPattern, reverse
 
 from connectors.models import AuditEntry, Endpoint, Receipt
-from ops_ui import exports
+from ops_ui import exports, rooms
 from projection.models import WorkItem
 from projection.states import State
 from tests import console_world, factories, rows
@@ -27,7 +30,25 @@ from tests.scale import size
 pytestmark = pytest.mark.usefixtures("database")
 
 NOWHERE = World(0, 0, 0, "", "", "", 0, 0)
-EXPORTED = (*LISTS, "job")
+EXPORTED = (*LISTS, "job", "trace-found", "limits")
+NO_LIST = {
+    "index": "counts, each with a link to its list",
+    "trace": "a form, until something is looked for; then it is `trace-found` here",
+    "source": "one record, named by its parameters",
+    "new_endpoint": "a form",
+    "publish_route": "a form",
+}
+"""Pages of the console without a key in their address that have no rows to export, and why."""
+
+
+def pages() -> list[str]:
+    """Names of our pages that need no key: whatever is a list is among them. Django's own pages of users and groups are not ours."""
+    found = [one for one in admin.site.get_urls() if isinstance(one, URLPattern) and not one.pattern.converters]
+    ours = [one for one in found if one.callback.__module__.startswith("ops_ui.views") and not hasattr(one.callback, "permission")]
+    return sorted(str(one.name) for one in ours)
+
+
+KINDS = ("receipt", "event", "work_item", "failure")
 
 
 def content(response: Any) -> str:
@@ -36,19 +57,51 @@ def content(response: Any) -> str:
     return b"".join(response.streaming_content).decode()
 
 
+def get(client: Client, path: str, kind: str, **query: str) -> Any:
+    """The export of a page, whose address may have parameters already."""
+    bare, _, given = path.partition("?")
+    return client.get(bare, {**dict(parse_qsl(given)), **query, "export": kind})
+
+
 def exported(client: Client, path: str, **query: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in content(client.get(path, {**query, "export": "json"})).split("\n") if line]
+    return [json.loads(line) for line in content(get(client, path, "json", **query)).split("\n") if line]
 
 
 def as_csv(client: Client, path: str, **query: str) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(content(client.get(path, {**query, "export": "csv"})), newline="")))
+    return list(csv.DictReader(io.StringIO(content(get(client, path, "csv", **query)), newline="")))
+
+
+def path_of(world: World, name: str) -> str:
+    return "/admin/destinations/?list=limits" if name == "limits" else world.paths[name]
+
+
+@pytest.mark.parametrize("name", pages())
+def test_no_list_of_the_console_is_without_an_export(name: str) -> None:
+    """Over the addresses of the site, so that a new list has one too, or a reason here."""
+    console_world.build()
+    client = console_world.client("administrator")
+    path = reverse(f"admin:{name}")
+    if name in NO_LIST:
+        assert not getattr(client.get(path, {"export": "csv"}), "streaming", False)
+        return
+    offered = client.get(path).content.decode()
+    for kind, is_of in (("csv", "text/csv"), ("json", "application/x-ndjson")):
+        assert f"?export={kind}" in offered
+        response = client.get(path, {"export": kind})
+        assert response.headers["Content-Type"].startswith(is_of)
+        assert content(response).count("\n") >= 1
+
+
+def test_the_rooms_are_among_the_pages() -> None:
+    assert {room.name for room in rooms.ROOMS} - {"auth_user_changelist"} <= {*pages(), "index"}
+    assert NO_LIST.keys() <= {*pages(), "index"}
 
 
 @pytest.mark.parametrize("name", EXPORTED)
 def test_each_list_has_its_rows_in_both_forms(name: str) -> None:
     world = console_world.build()
     client = console_world.client("administrator")
-    path = world.paths[name]
+    path = path_of(world, name)
     assert "export=csv" in client.get(path).content.decode(), name
     lines, table = exported(client, path), as_csv(client, path)
     assert lines
@@ -60,7 +113,7 @@ def test_each_list_has_its_rows_in_both_forms(name: str) -> None:
 def test_hostile_text_is_exact_and_no_formula(name: str) -> None:
     world = console_world.build(f"={HOSTILE}")
     client = console_world.client("administrator")
-    for line in as_csv(client, world.paths[name]):
+    for line in as_csv(client, path_of(world, name)):
         assert not any(value.startswith(exports.FORMULA) for value in line.values()), line
     if name in ("sources", "records"):  # names of providers are told apart by nothing but their text
         assert f"contact:={HOSTILE}" in {line.get("source") or line.get("id") for line in exported(client, world.paths[name])}
@@ -73,6 +126,21 @@ def test_an_empty_list_has_a_head_and_no_rows(name: str) -> None:
         return  # this very process is none, and tests of others may have left some
     assert exported(client, NOWHERE.paths[name]) == [] or name == "audit"
     assert content(client.get(NOWHERE.paths[name], {"export": "csv"})).count("\r\n") >= 1
+
+
+def test_a_trace_exports_what_it_shows() -> None:
+    world = console_world.build()
+    lines = exported(console_world.client("viewer"), world.paths["trace-found"])
+    assert [line["row"] for line in lines] == sorted((line["row"] for line in lines), key=KINDS.index)
+    assert {line["row"] for line in lines} == set(KINDS)
+    dead = next(line for line in lines if line["row"] == "work_item" and line["work_id"] == world.dead)
+    assert (dead["state"], dead["attempts"], dead["outcome"]) == ("dead", 2, None)
+    assert [line["attempt"] for line in lines if line["row"] == "failure"] == [1, 2]
+    assert exported(console_world.client("operator"), "/admin/destinations/?list=limits")[0]["per_microseconds"] == 10_000_000
+
+
+def test_a_trace_of_nothing_is_the_page() -> None:
+    assert not console_world.client().get("/admin/trace/", {"q": "nothing", "export": "csv"}).streaming
 
 
 def test_the_filter_and_the_order_hold() -> None:
@@ -114,8 +182,8 @@ def test_an_export_needs_the_right_of_its_page() -> None:
     stranger, nobody = Client(), console_world.client(None)
     for name in EXPORTED:
         for kind in exports.FORMATS:
-            assert nobody.get(world.paths[name], {"export": kind}).status_code == 403, name
-            assert stranger.get(world.paths[name], {"export": kind}).status_code == 302, name
+            assert get(nobody, path_of(world, name), kind).status_code == 403, name
+            assert get(stranger, path_of(world, name), kind).status_code == 302, name
     assert not AuditEntry.objects.filter(action__startswith="list.").exists()
 
 
@@ -124,7 +192,7 @@ def test_secrets_and_masked_fields_are_in_no_export() -> None:
     encrypted = Endpoint.objects.get().secrets
     client = console_world.client("administrator")
     for name in EXPORTED:
-        text = content(client.get(world.paths[name], {"export": "json"}))
+        text = content(get(client, path_of(world, name), "json"))
         for secret in ("ada@example.com", "SECRET", encrypted):
             assert secret not in text, name
 
