@@ -88,6 +88,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "ops_ui.viewer_zone.ViewerZone",
 ]
 
 ROOT_URLCONF = "ops_ui.urls"

@@ -13,6 +13,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from ops_ui import viewer_zone
 from ops_ui.templatetags.console import NONE, badge, digits, exact, short, when
 from projection.facts import flow_name
 
@@ -67,6 +68,13 @@ class ConsoleTable(tables.Table):
 
 
 class WhenColumn(tables.Column):
+    """A time. The viewer's zone stands in its head."""
+
+    @property
+    def header(self) -> str | None:
+        name = super().header
+        return f"{name} ({viewer_zone.label()})" if name else None
+
     def render(self, value: datetime) -> SafeString:
         return when(value)
 
@@ -109,7 +117,7 @@ def message(text: str | None) -> SafeString:
 class ReceiptTable(ConsoleTable):
     id = tables.Column("Receipt")
     state = BadgeColumn()
-    received_at = WhenColumn("Received (UTC)")
+    received_at = WhenColumn("Received")
     pack_id = tables.Column("Pack")
     idempotency_key = TextColumn("Delivery id")
     event_count = NumberColumn("Events")
@@ -137,7 +145,7 @@ class ReceiptTable(ConsoleTable):
 
 class UnverifiedTable(ConsoleTable):
     id = tables.Column("Delivery")
-    received_at = WhenColumn("Received (UTC)")
+    received_at = WhenColumn("Received")
     endpoint_id = tables.Column("Endpoint")
     reason = tables.Column()
     admitted_receipt_id = tables.Column("Admitted as")
@@ -165,7 +173,7 @@ class EventTable(ConsoleTable):
     source = tables.Column("Source", accessor="source_id")
     route_id = tables.Column("Route", empty_values=())
     delivery_id = TextColumn("Delivery id")
-    created_date = WhenColumn("Admitted (UTC)")
+    created_date = WhenColumn("Admitted")
     namespace = TextColumn(visible=False)
     provider_kind = TextColumn(visible=False)
     provider_timestamp = WhenColumn(visible=False)
@@ -194,9 +202,9 @@ class WorkTable(ConsoleTable):
     source_lane = TextColumn("Source lane")
     route_id = tables.Column("Route")
     attempts = tables.Column()
-    run_after = WhenColumn("Not before (UTC)")
-    created_date = WhenColumn("Created (UTC)")
-    terminal_at = WhenColumn("Ended (UTC)")
+    run_after = WhenColumn("Not before")
+    created_date = WhenColumn("Created")
+    terminal_at = WhenColumn("Ended")
     sorted_by = {"id": "created_date", "terminal_at": "terminal_at"}
     max_attempts = NumberColumn(visible=False)
     claimed_at = WhenColumn(visible=False)
@@ -225,7 +233,7 @@ class DeadLetterTable(ConsoleTable):
     source_lane = TextColumn("Source lane")
     route_id = tables.Column("Route")
     attempts = NumberColumn()
-    terminal_at = WhenColumn("Died (UTC)")
+    terminal_at = WhenColumn("Died")
     outcome = tables.Column("Since then", accessor="work_id")
     error_fingerprint = TextColumn(visible=False)
     created_date = WhenColumn(visible=False)
@@ -273,7 +281,7 @@ class SourceTable(ConsoleTable):
     source = tables.Column("Source", accessor="source_id")
     namespace = TextColumn()
     event_kind = TextColumn("Newest event")
-    created_date = WhenColumn("Admitted (UTC)")
+    created_date = WhenColumn("Admitted")
     work = tables.Column("Its work", accessor="id")
     record = tables.Column("Live record", accessor="id")
     id = NumberColumn(visible=False)
@@ -317,7 +325,7 @@ class RecordTable(ConsoleTable):
     deleted = tables.Column("State", accessor="deleted")
     event_count = NumberColumn("Events")
     last_ordinal = NumberColumn("Newest ordinal")
-    updated_at = WhenColumn("Changed (UTC)")
+    updated_at = WhenColumn("Changed")
 
     def render_id(self, record: Any) -> SafeString:
         return link("record", record.id, exact(f"{record.source_type}:{record.source_id}"))
@@ -345,7 +353,7 @@ class RouteTable(ConsoleTable):
     mode = tables.Column(accessor="invocation_mode")
     flow = tables.Column(accessor="companion_flow")
     settle_seconds = tables.Column("Settle")
-    created_at = WhenColumn("Published (UTC)")
+    created_at = WhenColumn("Published")
 
     def render_id(self, record: Any) -> SafeString:
         return link("route", record.id, exact(record.route_key))
@@ -378,7 +386,7 @@ def route_state(route: Any) -> str:
 
 
 class AuditTable(ConsoleTable):
-    at = WhenColumn("When (UTC)")
+    at = WhenColumn("When")
     actor = TextColumn()
     action = TextColumn()
     target = TextColumn(attrs={"td": {"class": "wide"}})

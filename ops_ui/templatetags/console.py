@@ -16,7 +16,10 @@ from ops_ui import viewer_zone
 
 register = template.Library()
 
-_CONTROL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_CONTROL: Final = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u2028-\u202e"
+    "\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"
+)
 """Characters that have no picture or change the direction of what stands beside them."""
 _UNDRAWABLE: Final = {0: "\u2400", 0x0D: "\u240d"}
 """HTML replaces these when it parses them; their pictures stand for them."""

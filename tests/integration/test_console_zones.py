@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from ops_ui import exports
+from connectors.models import AuditEntry
+from ops_ui import exports, viewer_zone
+from ops_ui.templatetags.console import when
 from tests import console_world
 from tests.console_world import LISTS, World
 
@@ -45,10 +50,12 @@ def paths(world: World) -> list[tuple[str, dict[str, str]]]:
     return found + [(path, {}) for path in OF_DJANGO]
 
 
-def test_c54_no_page_needs_time_zone_tables(settings: Any) -> None:
+@pytest.mark.parametrize("viewer", ["", "America/New_York"])
+def test_c54_no_page_needs_time_zone_tables(settings: Any, viewer: str) -> None:
     settings.TIME_ZONE = "Europe/Madrid"
     world = console_world.build()
     client = console_world.client("administrator")
+    client.cookies[viewer_zone.COOKIE] = viewer
     with CaptureQueriesContext(connection) as queries:
         for path, query in paths(world):
             response: Any = client.get(path, query)
@@ -77,3 +84,60 @@ def test_c54_times_are_the_same_in_every_zone(settings: Any) -> None:
         shown.append(b"".join(response.streaming_content))
     assert shown[0] == shown[1]
     assert b'Z"' in shown[0]
+
+
+def test_times_are_in_the_zone_of_the_viewer_and_in_utc_on_hover() -> None:
+    world = console_world.build()
+    AuditEntry.objects.update(at=datetime(2026, 7, 1, 10, 0, 0, 5, tzinfo=UTC))
+    client = console_world.client("administrator")
+    for zone, shown, name in (
+        ("Europe/Madrid", "2026-07-01 12:00:00", "Madrid"),
+        ("Asia/Kolkata", "2026-07-01 15:30:00", "Kolkata"),
+        ("America/Argentina/Buenos_Aires", "2026-07-01 07:00:00", "Buenos Aires"),
+        ("UTC", "2026-07-01 10:00:00", "UTC"),
+        ("", "2026-07-01 10:00:00", "UTC"),
+    ):
+        client.cookies[viewer_zone.COOKIE] = zone
+        page = client.get(world.paths["audit"]).content.decode()
+        assert f'title="2026-07-01 10:00:00.000005 UTC">{shown}<' in page
+        assert f"When ({name})" in page
+        assert f"Times: {name}</button>" in page
+
+
+def test_a_zone_holds_for_its_own_request_only() -> None:
+    world = console_world.build()
+    first, second = console_world.client("administrator"), console_world.client("viewer")
+    first.cookies[viewer_zone.COOKIE] = "Asia/Tokyo"
+    assert b"(Tokyo)" in first.get(world.paths["receipts"]).content
+    assert b"(UTC)" in second.get(world.paths["receipts"]).content
+    assert viewer_zone.label() == "UTC"
+
+
+def test_every_page_names_the_zone_of_its_times() -> None:
+    """A page that still says UTC beside a time of the viewer's zone would be wrong by hours."""
+    world = console_world.build()
+    client = console_world.client("administrator")
+    client.cookies[viewer_zone.COOKIE] = "Asia/Tokyo"
+    for path in world.paths.values():
+        page = client.get(path).content.decode()
+        assert not re.search(r"</time>[^<]{0,3}UTC|\(UTC\)</th>|\(UTC\)\"", page), path
+
+
+@pytest.mark.parametrize(
+    "damaged", ["Nowhere/Town", "Europe", "../../etc/passwd", "/etc/passwd", "x" * 300, "Ümlaut", "posixrules\x00"]
+)
+def test_a_damaged_zone_is_utc(damaged: str) -> None:
+    assert viewer_zone.parse(damaged).key == "UTC"
+
+
+def test_the_hour_that_comes_twice_tells_its_halves_apart() -> None:
+    @contextmanager
+    def zone(name: str) -> Iterator[None]:
+        before = viewer_zone._current.set(viewer_zone.parse(name))
+        yield
+        viewer_zone._current.reset(before)
+
+    with zone("Europe/Madrid"):
+        first, second = (when(datetime(2026, 10, 25, hour, 30, tzinfo=UTC)) for hour in (0, 1))
+    assert ">2026-10-25 02:30:00 +02:00<" in first
+    assert ">2026-10-25 02:30:00 +01:00<" in second
