@@ -1,0 +1,94 @@
+"""A connector pack of the user's own, to begin with: a Django app that works and passes its own tests as it is written.
+
+The texts stand under `pack_template/`; `$name` and the other names in them are those of `Names`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import keyword
+import os
+import re
+import shutil
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from string import Template
+from typing import Final
+
+from django.apps import apps
+
+from connectors import pack
+
+TEMPLATES: Final = Path(__file__).parent / "pack_template"
+SUFFIX: Final = "-tpl"
+"""So that no tool takes a text with holes for a module."""
+LONGEST_NAME: Final = 40
+_NAME: Final = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", re.ASCII)
+
+
+class CannotStart(ValueError):
+    """The package cannot be written; the message says why, and what to do instead. Nothing was left behind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """How a pack `acme_shop` is called: class `AcmeShop`, headers `X-Acme-Shop-…`, variables `ACME_SHOP_…`."""
+
+    name: str
+    class_name: str
+    header: str
+    variable: str
+
+    @classmethod
+    def of(cls, name: str) -> Names:
+        words = [word.capitalize() for word in name.split("_")]
+        return cls(name, "".join(words), "-".join(words), name.upper())
+
+
+def write(name: str, into: Path) -> list[Path]:
+    """Write the package `name` into folder `into`; the files, in order. Raises CannotStart."""
+    _refuse_bad(name)
+    if not into.is_dir():
+        raise CannotStart(f"{into} is no folder; make it first, or name another one with --into.")
+    target = into / name
+    if os.path.lexists(target):  # a dangling link too
+        raise CannotStart(f"{target} exists already and is left as it is; choose another name, or another folder with --into.")
+    _refuse_taken(name)
+    try:
+        target.mkdir()
+    except OSError as error:
+        raise CannotStart(f"{target} cannot be made: {error.strerror}.") from None
+    try:
+        return _fill(target, Names.of(name))
+    except OSError as error:
+        shutil.rmtree(target, ignore_errors=True)
+        raise CannotStart(f"{error.filename or target} cannot be written: {error.strerror}.") from None
+
+
+def _refuse_bad(name: str) -> None:
+    if len(name) > LONGEST_NAME or not _NAME.fullmatch(name):
+        raise CannotStart(
+            f"{name!r} is no name for a pack: it takes 1 to {LONGEST_NAME} characters of a-z, 0-9 and single _ between them, "
+            "the first one a letter, such as acme or acme_shop."
+        )
+    if keyword.iskeyword(name) or keyword.issoftkeyword(name):
+        raise CannotStart(f"{name!r} is a word of Python; choose another name.")
+
+
+def _refuse_taken(name: str) -> None:
+    if pack.find(name) is not None:
+        raise CannotStart(f"there is a pack {name!r} already; choose another name.")
+    if any(name == config.label for config in apps.get_app_configs()):
+        raise CannotStart(f"{name!r} is the name of an installed Django app; choose another name.")
+    importlib.invalidate_caches()
+    if importlib.util.find_spec(name) is not None:
+        raise CannotStart(f"{name!r} is the name of a Python module that can be imported here; choose another name.")
+
+
+def _fill(target: Path, names: Names) -> list[Path]:
+    written = []
+    for template in sorted(TEMPLATES.glob(f"*{SUFFIX}")):
+        path = target / template.name.removesuffix(SUFFIX).replace("name", names.name)
+        path.write_text(Template(template.read_text(encoding="utf-8")).substitute(asdict(names)), encoding="utf-8")
+        written.append(path)
+    return written
