@@ -22,7 +22,7 @@ from connectors.http_body import drain, read_body
 from connectors.outage import INGRESS
 from connectors.pack import Pack
 from connectors.receive import DATABASE_UNAVAILABLE, receive
-from connectors.spooling import SPOOLED
+from connectors.spooling import FULL, SPOOLED
 from projection.foreign_code import FAILURES
 from projection.logs import log_event
 from projection.retry_policy import error_text
@@ -44,6 +44,8 @@ BROKEN: Final = Outcome(
 DISCARDING: Final = Outcome("gone", 410, message="This endpoint takes no deliveries any more.")
 UNEXPECTED: Final = Outcome("internal_error", 503, message="The delivery was not stored; please send it again.", retry_after=10)
 STORED: Final = frozenset({"accepted", "duplicate", "conflict", SPOOLED})
+LOGGED: Final = STORED | {"unverified", "internal_error", DATABASE_UNAVAILABLE.code, FULL.code}
+"""What has a line of ours in the log, with the reason: Django need not add its own, which is the only one of all other refusals."""
 
 
 @csrf_exempt
@@ -87,7 +89,7 @@ def _taken(request: HttpRequest, endpoint: EndpointFacts, pack: Pack, hold: Hold
         return _refused(request, METHOD_NOT_ALLOWED)
     outcome = receive(endpoint, delivery, using=INGRESS)
     answer = _asked(pack.acknowledge, outcome, endpoint) if outcome.code in STORED else None
-    return _json(outcome) if answer is None else _pack_answer(answer)
+    return _json(outcome) if answer is None else _logged_once(_pack_answer(answer))
 
 
 def _endpoint(namespace: str, slug: str) -> tuple[EndpointFacts, Pack] | Outcome:
@@ -161,7 +163,12 @@ def _text(outcome: Outcome) -> bytes:
 def _with_headers(response: HttpResponse, outcome: Outcome) -> HttpResponse:
     if outcome.retry_after is not None:
         response.headers["Retry-After"] = str(outcome.retry_after)
-    return _plain(response)
+    return _plain(_logged_once(response) if outcome.code in LOGGED else response)
+
+
+def _logged_once(response: HttpResponse) -> HttpResponse:
+    response._has_been_logged = True  # type: ignore[attr-defined]  # what django.utils.log.log_response looks at
+    return response
 
 
 def _pack_answer(answer: Answer) -> HttpResponse:

@@ -16,3 +16,5 @@ urlpatterns = [
     path("", include("connectors.urls")),
     path("admin/", admin.site.urls),
 ]
+
+handler500 = "ops_ui.failures.failed"

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
-from django.db import OperationalError
+from django.db import InterfaceError, OperationalError
 from django.test import Client
 
 from connectors import spooling
-from connectors.models import Receipt
+from connectors.models import Pack, Receipt
 from connectors.outage import outage
 from connectors.spool_drain import Drain
 from projection import activation
 from projection.models import WorkFailure, WorkItem
 from projection.resident import resident
 from projection.worker import drain_claims
-from tests import signing
+from tests import console_world, signing
 from tests.commands import run
 from tests.deliveries import change, open_ingress
 from tests.flows_of_tests import recording
@@ -126,3 +128,63 @@ def test_deliveries_are_refused_or_spooled_and_drained_when_the_address_leads_to
     assert drain.run() == {"accepted": 1}
     assert other.post(b"{}").status_code == 202
     assert Receipt.objects.count() == 2
+
+
+def warned(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What Django said of requests; it propagates to the handler of the root."""
+    return [record.getMessage() for record in caplog.records if record.name == "django.request"]
+
+
+def test_the_console_can_be_read_and_says_why_it_does_nothing_until_it_does(caplog: pytest.LogCaptureFixture) -> None:
+    pack = open_endpoint("github").pack
+    console = console_world.client("administrator")
+    console.raise_request_exception = False
+    path, form = f"/admin/packs/{pack.id}/disable/", {"reason": "a test"}
+    with read_only_server():
+        assert console.get("/admin/packs/").status_code == 200
+        refused = console.post(path, form)
+    assert (refused.status_code, refused.headers["Retry-After"]) == (503, "10")
+    assert "<h1>The database takes no writes</h1>" in refused.content.decode()
+    assert "default-src 'self'" in refused.headers["Content-Security-Policy"]
+    (line,) = warned(caplog)
+    assert line.startswith(f"Service Unavailable: {path} (OperationalError: ")
+    assert Pack.objects.get().state == "installed"
+    assert console.post(path, form).status_code == 302, "by a connection of its own, which the refusal had asked for"
+    assert Pack.objects.get().state == "disabled"
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "heading"),
+    [
+        (OperationalError(2003, "Can't connect to server on 'db'"), 503, "The database is away"),
+        (OperationalError(2006, "Server has gone away"), 503, "The database is away"),
+        (InterfaceError(0, ""), 503, "The database is away"),
+        (OperationalError(1054, "Unknown column"), 500, "Something failed"),
+        (RuntimeError("a bug"), 500, "Something failed"),
+    ],
+)
+def test_a_page_tells_an_outage_from_a_failure_of_ours(error: Exception, status: int, heading: str) -> None:
+    console = console_world.client("viewer")
+    console.raise_request_exception = False
+    with mock.patch("ops_ui.views.packs.clock.now", side_effect=error):
+        failed = console.get("/admin/packs/")
+    assert failed.status_code == status
+    assert f"<h1>{heading}</h1>" in failed.content.decode()
+    assert "db" not in failed.content.decode().partition("<main")[2], "nothing of the error is shown"
+
+
+def test_a_refused_delivery_has_one_line_in_the_log(
+    spool: None, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str], settings: Any
+) -> None:
+    settings.HEADRACE_SPOOL_BYTES = 10
+    github, other = open_endpoint("github"), open_endpoint(slug="other")
+    capsys.readouterr()
+    with read_only_server("ingress"):
+        assert other.post(b"{}").status_code == 503
+        said = capsys.readouterr().err.splitlines()
+        assert [json.loads(line)["state"] for line in said if '"level": "error"' in line] == ["database_unavailable"]
+        assert github.post(b"{}", signing.github(b"{}", github.secret, delivery="d-1")).status_code == 503, "the spool is full"
+    assert other.post(b"{}", {}).status_code == 401
+    assert warned(caplog) == []
+    assert other.post(b"{}", path="/ingress/default/unheard-of").status_code == 404
+    assert warned(caplog) == ["Not Found: /ingress/default/unheard-of"], "of this one nobody else speaks"
