@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any, NoReturn
 
 from django.db import models
 
@@ -311,8 +312,28 @@ class Upkeep(models.Model):
         return str(self.name)
 
 
+class AppendOnly(TypeError):
+    """Entries of the audit trail are only added: none is changed or removed."""
+
+    def __init__(self) -> None:
+        super().__init__(self.__doc__)
+
+
+class AuditEntries(models.QuerySet["AuditEntry"]):
+    """Reads, and what `audit_log` adds."""
+
+    def update(self, **_values: Any) -> NoReturn:
+        raise AppendOnly
+
+    def bulk_update(self, *_arguments: Any, **_options: Any) -> NoReturn:
+        raise AppendOnly
+
+    def delete(self) -> NoReturn:
+        raise AppendOnly
+
+
 class AuditEntry(models.Model):
-    """Append-only: who did what to what, when and why."""
+    """Append-only: who did what to what, when and why. Raises AppendOnly for anything else."""
 
     id = models.BigAutoField(primary_key=True, db_column="Id")
     at = models.DateTimeField(db_column="At")
@@ -323,10 +344,23 @@ class AuditEntry(models.Model):
     count = models.IntegerField(db_column="Count", default=1)
     detail = columns.text("Detail", default="{}")
 
+    objects = AuditEntries.as_manager()
+
     class Meta:
         db_table = "_System_ConnectorAudit"
-        indexes = [models.Index(fields=["at"], name="ix_audit_at")]
+        indexes = [
+            models.Index(fields=["at"], name="ix_audit_at"),
+            *(models.Index(fields=[name, "at"], name=f"ix_audit_{name}") for name in ("actor", "action", "target")),
+        ]
         verbose_name_plural = "audit entries"
 
     def __str__(self) -> str:
         return f"{self.actor} {self.action} {self.target}"
+
+    def save(self, *arguments: Any, **options: Any) -> None:
+        if not self._state.adding:
+            raise AppendOnly
+        super().save(*arguments, **options)
+
+    def delete(self, *_arguments: Any, **_options: Any) -> NoReturn:
+        raise AppendOnly

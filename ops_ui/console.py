@@ -42,6 +42,7 @@ class ConsoleSite(AdminSite):
         # Views import models; this module is imported while the apps load.
         from ops_ui import actions
         from ops_ui.views import (
+            audit,
             bulk,
             configuration,
             connections,
@@ -67,7 +68,7 @@ class ConsoleSite(AdminSite):
         # a verb before a key
         acting = (actions, bulk, work_actions, stops, receipt_actions)
         rooms = (*acting, trace, receipts, events, generations, lanes, dead_letters, jobs, sources, records, destinations)
-        setup = (configuration, endpoint_actions, endpoints, packs, routes, connections)
+        setup = (configuration, audit, endpoint_actions, endpoints, packs, routes, connections)
         pages = [one for room in (*rooms, *setup) for one in room.URLS]
         return [*(path(url, self.admin_view(view), name=name) for url, view, name in pages), *super().get_urls()]
 

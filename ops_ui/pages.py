@@ -70,6 +70,8 @@ class Listing:
     order: keyset.Order = keyset.NEWEST_FIRST
     read: Callable[[Any, keyset.Cursor | None, int], keyset.Page] | None = None
     """Reads a page (of so many rows) of a list that has its own way and order: given the filter form and the cursor."""
+    read_in_order: Callable[[Any, keyset.Order, keyset.Cursor | None, int], keyset.Page] | None = None
+    """As `read`, of a list that has its own way of reading and both orders: given the filter form, the order and the cursor."""
     template: str = "console/list.html"
 
 
@@ -130,6 +132,8 @@ def _found(
 ) -> keyset.Page:
     if listing.read is not None:
         return listing.read(filters, cursor, size)
+    if listing.read_in_order is not None:
+        return listing.read_in_order(filters, order, cursor, size)
     if filters is None:
         return keyset.page(listing.rows, order, cursor, size)
     if filters.is_windowed:

@@ -386,9 +386,30 @@ def route_state(route: Any) -> str:
 
 
 class AuditTable(ConsoleTable):
+    """Each actor, action and target leads to what else there is of it."""
+
     at = WhenColumn("When")
-    actor = TextColumn()
-    action = TextColumn()
-    target = TextColumn(attrs={"td": {"class": "wide"}})
+    actor = tables.Column()
+    action = tables.Column()
+    target = tables.Column(attrs={"td": {"class": "wide"}})
     count = NumberColumn()
     reason = TextColumn(attrs={"td": {"class": "wide"}})
+    id = NumberColumn(visible=False)
+    detail = TextColumn(visible=False)
+
+    def render_at(self, value: datetime, record: Any) -> SafeString:
+        return link("audit_entry", record.id, when(value))
+
+    def render_actor(self, value: str) -> SafeString:
+        return self._same("actor", value)
+
+    def render_action(self, value: str) -> SafeString:
+        return self._same("action", value)
+
+    def render_target(self, value: str) -> SafeString:
+        return self._same("target", value)
+
+    def _same(self, name: str, value: str) -> SafeString:
+        return format_html(
+            '<a class="quiet-link" href="{}?{}">{}</a>', reverse("admin:audit"), urlencode({name: value}), exact(value)
+        )

@@ -44,6 +44,7 @@ class World:
     preview: int = 0
     endpoint: int = 0
     source: str = ""
+    entry: int = 0
 
     @property
     def paths(self) -> dict[str, str]:
@@ -85,6 +86,7 @@ class World:
             "pauses": "/admin/pauses/",
             "workers": "/admin/workers/",
             "audit": "/admin/audit/",
+            "audit-entry": f"/admin/audit/{self.entry}/",
         }
 
 
@@ -131,7 +133,9 @@ def build(text: str = "contact.changed", *, masks: tuple[str, ...] = ()) -> Worl
     models.Connection.objects.create(
         namespace=pack.namespace, name=text[:90], url=f"https://example.com/{text}", secrets="SECRET", created_at=moment
     )
-    models.AuditEntry.objects.create(at=moment, actor=text[:100], action="lane.hold", target=text, reason=text)
+    entry = models.AuditEntry.objects.create(
+        at=moment, actor=text[:100], action="lane.hold", target=text, reason=text, detail=json.dumps({text: text, "until": None})
+    )
     for kind in ("router", "worker"):
         worker(kind, host=text[:100])
     stops(text)
@@ -148,6 +152,7 @@ def build(text: str = "contact.changed", *, masks: tuple[str, ...] = ()) -> Worl
         preview=bulk_previews.make(JobKind.REPLAY, WorkFilter(error=text), actor=text[:100]).id,
         endpoint=endpoint.id,
         source=text,
+        entry=entry.id,
     )
 
 

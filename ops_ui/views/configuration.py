@@ -1,4 +1,4 @@
-"""Workers and the audit trail: read-only."""
+"""Workers: read-only."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import Final
 from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 
-from connectors.models import AuditEntry, Upkeep
+from connectors.models import Upkeep
 from ops_ui import counts, export_columns, exports, rooms
 from ops_ui.exports import Export
-from ops_ui.pages import Listing, Urls, page, show, show_list
-from ops_ui.tables import AuditTable
+from ops_ui.pages import Urls, page, show
 from projection import clock
 from projection.heartbeat import ALIVE_SECONDS
 from projection.models import Worker
@@ -36,21 +35,4 @@ def workers(request: HttpRequest) -> HttpResponseBase:
     return show(request, "console/workers.html", "Workers", alive=alive, gone=gone, now=now, upkeep=upkeep, days=days)
 
 
-@page(rooms.AUDIT)
-def audit(request: HttpRequest) -> HttpResponseBase:
-    return show_list(
-        request,
-        Listing(
-            title="Audit",
-            rows=AuditEntry.objects.defer("detail"),
-            filters=None,
-            table=AuditTable,
-            empty="Nobody has changed anything yet. Every action of an operator leaves an entry here, with its reason.",
-        ),
-    )
-
-
-URLS: Final[Urls] = (
-    ("workers/", workers, "workers"),
-    ("audit/", audit, "audit"),
-)
+URLS: Final[Urls] = (("workers/", workers, "workers"),)

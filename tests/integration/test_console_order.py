@@ -119,7 +119,7 @@ LISTS: tuple[tuple[str, Callable[[], None], tuple[str, ...], tuple[dict[str, str
     ("records", records, BOTH_WAYS, ({}, {"kind": "contact.changed"})),
     ("unverified", unverified, BOTH_WAYS, ({},)),
     ("routes", routes, BOTH_WAYS, ({},)),
-    ("audit", audits, BOTH_WAYS, ({},)),
+    ("audit", audits, BOTH_WAYS, ({}, {"actor": "ada"}, {"action": "lane.hold", "reason": "R"})),
     ("replays", jobs, ONE_WAY, ({},)),
 )
 

@@ -229,7 +229,7 @@ def closed_by(kind: str, site: Ingress) -> Callable[[float], object]:
 
     def open_again(seconds: float) -> None:
         pausing.resume(kind, "default", names[kind], actor="op", reason="done")  # type: ignore[arg-type]  # as above
-        AuditEntry.objects.update(at=ago(seconds))
+        AuditEntry._base_manager.update(at=ago(seconds))
 
     return open_again
 
@@ -286,7 +286,7 @@ def test_work_in_many_classes_of_closed_routes_is_found(site: Ingress, flow: Rec
     claim(10, owner="a", lease_seconds=60)
     assert len(set(WorkItem.objects.values_list("queue_class", flat=True))) == 6
     pausing.resume("namespace", "default", "default", actor="op", reason="done")
-    AuditEntry.objects.update(at=ago(100))
+    AuditEntry._base_manager.update(at=ago(100))
     WorkItem.objects.exclude(queue_class=max(WorkItem.objects.values_list("queue_class", flat=True))).update(run_after=ago(-3600))
     assert codes() == ["no_worker"]
     with texts_recorded() as texts:
