@@ -18,6 +18,7 @@ Here are those that need no server; `server_checks` asks the server, with `check
 from __future__ import annotations
 
 import tempfile
+from math import inf
 from typing import Any, Final
 
 from django.conf import settings
@@ -27,6 +28,8 @@ from ops_ui.database_url import demands_tls, is_local
 from projection import flows
 
 HAND_OVER_SECONDS: Final = 60
+Q2_RETRY_SECONDS: Final = 60
+"""django-q2's own, where the settings name none. Of `timeout` its own is none."""
 
 Found = list[checks.CheckMessage]
 
@@ -62,12 +65,14 @@ def check_cluster(**_: Any) -> Found:
     """django-q2 must neither kill a healthy resident loop nor hand its task to a second process."""
     found: Found = []
     cluster: dict[str, Any] = settings.Q_CLUSTER
-    timeout, retry = cluster["timeout"], cluster["retry"]
+    timeout = inf if cluster.get("timeout") is None else cluster["timeout"]
+    retry = cluster.get("retry", Q2_RETRY_SECONDS)
     if timeout >= retry:
+        shown = "none" if timeout == inf else f"{timeout} s"
         found.append(
             problem(
                 5,
-                f"Q_CLUSTER's timeout ({timeout} s) is not below its retry ({retry} s): a running loop would be started twice.",
+                f"Q_CLUSTER's timeout ({shown}) is not below its retry ({retry} s): a running loop would be started twice.",
                 "Raise retry above timeout in the settings.",
             )
         )

@@ -44,6 +44,7 @@ HEADRACE_ROUTER_BATCH: int = _env["ROUTER_BATCH"]
 HEADRACE_FORWARD_ALLOWED_NETWORKS: list[str] = _env["FORWARD_ALLOWED_NETWORKS"]
 HEADRACE_TRUSTED_PROXIES: list[str] = _env["TRUSTED_PROXIES"]
 HEADRACE_CONFIG_LOCKED: bool = _env["CONFIG_LOCKED"]
+HEADRACE_CONSOLE_READ_ONLY: bool = _env["CONSOLE_READ_ONLY"]
 HEADRACE_RETENTION_DAYS: int = _env["RETENTION_DAYS"]
 HEADRACE_DEAD_RETENTION_DAYS: int = _env["DEAD_RETENTION_DAYS"]
 HEADRACE_AGE_LIMIT_SECONDS: int = _env["AGE_LIMIT_SECONDS"]
@@ -88,6 +89,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "ops_ui.read_only_console.ReadOnlyConsole",
     "ops_ui.viewer_zone.ViewerZone",
 ]
 
@@ -169,6 +171,7 @@ LONGEST_FLOW_TIMEOUT_SECONDS = 300
 Q_CLUSTER = {
     "name": "headrace",
     "orm": "default",
+    "broker_class": "projection.queue_clock.Queue",  # by the database's clock
     "workers": 4,
     "poll": 2,
     "save_limit": -1,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
 
+from projection import clock
 from projection.slots import slot
 from projection.stopping import StopFlag
 from projection.stuck import leave_if_stuck
@@ -38,10 +40,12 @@ def ensure_schedules(plan: dict[str, tuple[str, int]]) -> None:
     """One schedule row for each resident loop, made once: name → (task path, slot). They restart a loop that ended badly.
 
     By one cluster of the installation at a time, whatever its host: django-q2 lets two rows have one name, and each would run.
+    One that is further off than its minute is due now: it was put there by a clock that was wrong.
     """
     from django_q.models import Schedule
 
     with slot("schedules", 0, everywhere=True) as held:
+        now = clock.now()
         for name, (path, number) in plan.items() if held else ():
             wanted: dict[str, Any] = {
                 "func": path,
@@ -52,7 +56,8 @@ def ensure_schedules(plan: dict[str, tuple[str, int]]) -> None:
             }
             ids = list(Schedule.objects.filter(name=name).order_by("id").values_list("id", flat=True))
             if not ids:
-                Schedule.objects.create(name=name, **wanted)
+                Schedule.objects.create(name=name, next_run=now, **wanted)
                 continue
             Schedule.objects.filter(id__in=ids[1:]).delete()
             Schedule.objects.filter(id=ids[0]).update(**wanted)
+            Schedule.objects.filter(id=ids[0], next_run__gt=now + timedelta(minutes=1)).update(next_run=now)

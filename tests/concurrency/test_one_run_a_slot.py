@@ -16,7 +16,6 @@ from django.db import OperationalError, connection
 from django.db.models import F
 from django.utils import timezone
 from django_q.models import OrmQ, Schedule
-from django_q.scheduler import scheduler
 from django_q.signing import SignedPackage
 
 from connectors.models import Upkeep
@@ -24,6 +23,7 @@ from connectors.tasks import SCHEDULES
 from connectors.upkeep import Done, run_if_due
 from projection import stopping, tasks
 from projection.kill_proof import Flag
+from projection.queue_clock import scheduler
 from projection.worker import Stop
 from tests.gates import COMMIT, Gate, at_each_statement, stopped_at
 from tests.lock_waits import own_connection_id

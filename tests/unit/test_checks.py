@@ -70,6 +70,26 @@ def test_a_cluster_that_would_start_a_running_loop_twice_is_refused(settings: An
     assert ids(checks.check_cluster()) == ["headrace.E005"]
 
 
+@pytest.mark.parametrize(
+    ("times", "refused", "told"),
+    [
+        ({"timeout": None, "retry": 5}, ["headrace.E005"], "timeout (none) is not below its retry (5 s)"),
+        ({"timeout": None, "retry": 10**9}, ["headrace.E005"], "timeout (none)"),
+        ({"timeout": 5, "retry": 5}, ["headrace.E005", "headrace.E006"], "timeout (5 s) is not below its retry (5 s)"),
+        ({"timeout": 5, "retry": 6}, ["headrace.E006"], "timeout (5 s) is below the 960 s"),
+        ({}, ["headrace.E005"], "timeout (none) is not below its retry (60 s)"),
+    ],
+)
+def test_c32_a_cluster_whose_times_would_deliver_a_running_task_again_is_refused(
+    times: dict[str, Any], refused: list[str], told: str, settings: Any
+) -> None:
+    others = {name: value for name, value in project.Q_CLUSTER.items() if name not in ("timeout", "retry")}
+    settings.Q_CLUSTER = others | times
+    found = checks.check_cluster()
+    assert ids(found) == refused
+    assert told in found[0].msg
+
+
 def test_a_cluster_that_would_kill_a_healthy_loop_is_refused(settings: Any) -> None:
     settings.Q_CLUSTER = project.Q_CLUSTER | {"timeout": project.Q_CLUSTER["timeout"] - 1}
     assert ids(checks.check_cluster()) == ["headrace.E006"]

@@ -17,6 +17,7 @@ from connectors.tasks import SCHEDULES
 from projection import stopping
 from projection.kill_proof import Flag, PacketQueue, Timer
 from projection.logs import log_event
+from projection.queue_clock import scheduler
 from projection.retry_policy import error_text
 from projection.tasks import ensure_schedules
 
@@ -87,7 +88,8 @@ class Command(ClusterCommand):  # type: ignore[misc]  # django-q2 has no types
     help = "Starts the django-q2 cluster with the resident router and claim workers."
 
     def handle(self, *args: Any, **options: Any) -> None:  # noqa: ARG002  # Django's signature
-        django_q_cluster.Sentinel = OutlastingSentinel  # Cluster.start() finds its Sentinel by this name and offers no other way
+        # Cluster.start() and its Sentinel find these by their names, and offer no other way.
+        django_q_cluster.Sentinel, django_q_cluster.scheduler = OutlastingSentinel, scheduler
         ensure_schedules(SCHEDULES)
         start_loops()
         connections.close_all()  # the forks must not share this process's socket

@@ -19,7 +19,9 @@ class Command(HeadraceCommand):
         parser.add_argument("name", metavar="NAME", help="of the pack and its Python package, such as acme_shop")
         parser.add_argument("--into", type=Path, default=Path(), metavar="FOLDER", help="where the package goes; here by default")
 
-    def perform(self, *, name: str, into: Path, **_options: Any) -> int:
+    def perform(self, **options: Any) -> int:
+        name: str = options["name"]
+        into: Path = options["into"]
         try:
             files = scaffold.write(name, into)
         except scaffold.CannotStart as error:
