@@ -25,3 +25,10 @@ class ConsoleAdminConfig(admin_apps.AdminConfig):
 
     default = False
     default_site = "ops_ui.console.ConsoleSite"
+
+    def ready(self) -> None:
+        super().ready()
+        from django_q.admin import resubmit_task
+
+        # django-q2 lets everybody who may see a task run it again.
+        resubmit_task.allowed_permissions = ("change",)

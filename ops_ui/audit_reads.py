@@ -67,7 +67,7 @@ def find(filters: AuditFilter, order: Order, cursor: Cursor | None, size: int = 
     """
     given = filters.given()
     served = next((name for name in NAMES if name in given), None)
-    rest = {name: given[name] for name in (*NAMES, "reason") if name in given and name != served}
+    rest: dict[str, Any] = {name: given[name] for name in (*NAMES, "reason") if name in given and name != served}
     cursor = None if cursor is None or cursor.value is None else cursor
     backwards = cursor is not None and cursor.side == "before"
     window = keyset.SEARCHED if rest else size

@@ -12,6 +12,7 @@ from django.http import HttpRequest
 from connectors.changes import ConfigurationLocked, ConfigurationRefused, NotFound, require_unlocked
 from connectors.configuration_errors import BadConfiguration
 from connectors.secrets import NoEncryptionKey, SecretsUnreadable
+from ops_ui import read_only_console
 
 T = TypeVar("T")
 
@@ -20,7 +21,7 @@ REFUSALS = (ConfigurationRefused, NotFound, BadConfiguration, SecretsUnreadable,
 
 def lock_sentence() -> str:
     """Why nothing can be changed here; empty: it can."""
-    return str(ConfigurationLocked.__doc__) if settings.HEADRACE_CONFIG_LOCKED else ""
+    return read_only_console.sentence() or (str(ConfigurationLocked.__doc__) if settings.HEADRACE_CONFIG_LOCKED else "")
 
 
 def may_change(request: HttpRequest, permission: str) -> bool:

@@ -160,6 +160,7 @@ SETTINGS: Final[dict[str, Setting]] = {
     "FORWARD_ALLOWED_NETWORKS": Setting(_networks, []),
     "TRUSTED_PROXIES": Setting(_networks, ["127.0.0.1/32", "::1/128"]),
     "CONFIG_LOCKED": Setting(_boolean, False),
+    "CONSOLE_READ_ONLY": Setting(_boolean, False),
     "RETENTION_DAYS": Setting(_integer(1, 36_500), 30),
     "DEAD_RETENTION_DAYS": Setting(_integer(1, 36_500), 90),
     "AGE_LIMIT_SECONDS": Setting(_integer(1, 31 * 86_400), 900),

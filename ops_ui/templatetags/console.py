@@ -12,7 +12,7 @@ from django import template
 from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
-from ops_ui import viewer_zone
+from ops_ui import read_only_console, viewer_zone
 
 register = template.Library()
 
@@ -138,6 +138,12 @@ def cut_words(text: str) -> list[str]:
 def at(mapping: Mapping[str, Any], key: str) -> Any:
     """The member of a mapping whose key is a variable."""
     return mapping[key]
+
+
+@register.simple_tag
+def read_only() -> str:
+    """Why nothing can be changed in this console; empty: it can."""
+    return read_only_console.sentence()
 
 
 @register.simple_tag

@@ -169,12 +169,16 @@ def show_case() -> World:
     )
     for kind, host in (("router", "app-1"), ("worker", "app-1"), ("worker", "app-2")):
         console_world.worker(kind, host=host, seen_ago=timedelta(minutes=-5))  # taking pictures takes a while
-    for actor, action, target, reason, ago in (
-        ("cli:deploy", "config.apply", "default", "release 41", 55),
-        ("ada", "lane.hold", "contact:60441", "duplicate account under review", 9),
-        ("ada", "work.replay", dead.work_id, "billing accepts EUR again", 3),
-    ):
-        models.AuditEntry.objects.create(at=hour.at(ago), actor=actor, action=action, target=target, reason=reason)
+    entries = [
+        models.AuditEntry.objects.create(
+            at=hour.at(ago), actor=actor, action=action, target=target, reason=reason, detail=json.dumps(detail)
+        )
+        for actor, action, target, reason, ago, detail in (
+            ("cli:deploy", "config.apply", "default", "release 41", 55, {"routes": ["contact v3"], "removed": []}),
+            ("ada", "lane.hold", "contact:60441", "duplicate account under review", 9, {"until": hour.at(-120).isoformat()}),
+            ("ada", "work.replay", dead.work_id, "billing accepts EUR again", 3, {"retarget": False}),
+        )
+    ]
     event = Event.objects.get(id=dead.event_id)
     job, preview = showcase_jobs.show_jobs(hour)
     return World(
@@ -190,6 +194,7 @@ def show_case() -> World:
         job=job,
         preview=preview,
         endpoint=_rotated(hour).id,
+        entry=entries[1].id,
     )
 
 
