@@ -1,6 +1,6 @@
 """Measured workloads: `bench sc400 [--sources 400 --events 10 --actions 400 --repeat 3]`, `bench drain [--items 10000 --repeat 3]`,
 `bench ingress [--requests 5000 --concurrency 16 --repeat 3 --bytes 10000]`, `bench memory [--items 100000]`,
-`bench wake [--deliveries 20 --idle 20]`.
+`bench wake [--deliveries 20 --idle 20]`; and a history to measure on: `bench history [--events 1000000 --work 200000 --dead 50000]`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from connectors.bench import drain, ingress, memory, sc400, wake
+from connectors.bench import drain, history, ingress, memory, sc400, wake
+from connectors.bench.history_plan import HistoryRefused, Size
 from connectors.bench.workbench import BenchFailed
 from projection.cli import DONE, HeadraceCommand
 
@@ -46,6 +47,14 @@ class Command(HeadraceCommand):
         woken.add_argument(
             "--idle", type=float, default=20.0, help="seconds in which the statements of the idle system are counted"
         )
+        made = self.add_verb(
+            verbs, "history", self.history, "makes a large history in the configured database, to look at and measure"
+        )
+        made.add_argument("--events", type=int, default=1_000_000)
+        made.add_argument("--work", type=int, default=200_000, help="work items, live and ended")
+        made.add_argument("--dead", type=int, default=50_000, help="dead letters among them")
+        made.add_argument("--namespace", default="history", help="made for it; one that exists is refused")
+        made.add_argument("--beside", action="store_true", help="also where the database keeps events or receipts already")
 
     def sc400(self, **options: Any) -> int:
         if min(options["sources"], options["events"], options["actions"] + 1, options["repeat"]) < 1:
@@ -73,6 +82,15 @@ class Command(HeadraceCommand):
         if options["deliveries"] < 1 or not options["idle"] >= 1:
             raise CommandError("--deliveries and --idle start at 1")
         return self._report(lambda: wake.run(options["deliveries"], options["idle"], say=self.stderr.write))
+
+    def history(self, **options: Any) -> int:
+        size = Size(options["events"], options["work"], options["dead"])
+        try:
+            made = history.make(options["namespace"], size, beside=options["beside"], say=self.stderr.write)
+        except HistoryRefused as refused:
+            raise CommandError(str(refused)) from refused
+        self.emit(made, [f"{name}: {value}" for name, value in made.items()])
+        return DONE
 
     def _report(self, run: Callable[[], dict[str, Any]]) -> int:
         try:
