@@ -58,6 +58,7 @@ class ConsoleSite(AdminSite):
             receipt_actions,
             receipts,
             records,
+            reveals,
             routes,
             sources,
             stops,
@@ -66,7 +67,7 @@ class ConsoleSite(AdminSite):
         )
 
         # a verb before a key
-        acting = (actions, bulk, work_actions, stops, receipt_actions)
+        acting = (actions, bulk, work_actions, stops, receipt_actions, reveals)
         rooms = (*acting, trace, receipts, events, generations, lanes, dead_letters, jobs, sources, records, destinations)
         setup = (configuration, audit, endpoint_actions, endpoints, packs, routes, connections)
         pages = [one for room in (*rooms, *setup) for one in room.URLS]

@@ -1,11 +1,9 @@
-"""Text that strangers sent, made fit to be shown: masked by its routes, cut to a size that a page can carry, otherwise exact."""
+"""Text that strangers sent, made fit to be shown: which masks apply to it, and what it is under them."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Final
 
 from django.db.models import QuerySet
 
@@ -13,27 +11,6 @@ from connectors.masking import HIDDEN, BadMask, mask
 from connectors.models import AuditEntry, Receipt, Route
 from projection.facts import RouteFacts
 from projection.models import Event
-
-SHOWN_CHARACTERS: Final = 200_000
-"""A page with more text than this scrolls badly on a phone; the download has all of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """A text as a page shows it: `size` is that of the whole in `unit`."""
-
-    text: str
-    size: int
-    unit: str = "characters"
-    cut: bool = False
-    masked: bool = False
-    binary: bool = False
-
-
-def shown(text: str, masks: Iterable[str], *, anywhere: bool = False) -> Shown:
-    """`text` under its masks, cut to `SHOWN_CHARACTERS`."""
-    whole = masked(text, masks, anywhere=anywhere)
-    return Shown(whole[:SHOWN_CHARACTERS], len(text), cut=len(whole) > SHOWN_CHARACTERS, masked=whole != text)
 
 
 def masked(text: str, masks: Iterable[str], *, anywhere: bool = False) -> str:
@@ -55,14 +32,6 @@ def body_text(body: bytes) -> tuple[str, bool]:
         return body.decode("utf-8"), False
     except UnicodeDecodeError:
         return body.decode("utf-8", "backslashreplace"), True
-
-
-def shown_body(receipt: Receipt, masks: Iterable[str]) -> Shown:
-    """A receipt's body: masked fields are hidden wherever they lie in it."""
-    raw = bytes(receipt.body)
-    text, binary = body_text(raw)
-    one = shown(text, masks, anywhere=True)
-    return Shown(one.text, len(raw), "bytes", one.cut, one.masked, binary)
 
 
 def event_masks(event: Event) -> tuple[str, ...]:

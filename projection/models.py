@@ -74,6 +74,7 @@ class Event(models.Model):
             models.Index(fields=["source_id"], name="ix_event_source"),
             models.Index(fields=["delivery_id"], name="ix_event_delivery"),
         ]
+        permissions = [("reveal_payload", "Can see masked fields of payloads")]
 
     def __str__(self) -> str:
         return f"event {self.id}: {self.event_kind} {self.source_type}:{self.source_id}"

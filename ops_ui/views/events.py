@@ -6,15 +6,16 @@ from typing import Final
 
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
+from django.urls import reverse
 
 from connectors.models import Pack, Receipt, Route
-from ops_ui import labels, rooms
+from ops_ui import labels, payload_reads, rooms
 from ops_ui.filters import EventFilter
 from ops_ui.pages import Listing, Urls, page, show, show_list
-from ops_ui.payloads import erasure_of, event_masks, masked, shown
+from ops_ui.payloads import erasure_of
 from ops_ui.range_reads import work_of
 from ops_ui.tables import EventTable
-from ops_ui.views.receipts import attachment
+from ops_ui.views.payload_panels import Panel, masked_file, panel
 from projection.models import Event
 
 
@@ -34,25 +35,37 @@ def listing(request: HttpRequest) -> HttpResponseBase:
 
 @page(rooms.EVENTS)
 def detail(request: HttpRequest, event_id: int) -> HttpResponseBase:
-    event = get_object_or_404(Event, id=event_id)
+    event = get_object_or_404(Event.objects.defer("payload"), id=event_id)
+    erasure = erasure_of(event)
     context = {
         "event": event,
         "route": Route.objects.filter(id=event.route_id).first() if event.route_id else None,
         "pack": Pack.objects.filter(id=event.pack_id).first(),
         "receipt": Receipt.objects.only("id", "received_at", "state").filter(id=event.receipt_id).first(),
         "work": work_of(event),
-        "payload": shown(event.payload, event_masks(event)),
-        "erasure": erasure_of(event),
+        "payload": None if erasure else payload_panel(request, event),
+        "erasure": erasure,
         "copies": list(Event.objects.only("id").filter(receipt_id=event.receipt_id, routed_from_event_id=event.id)[:50]),
     }
     return show(request, "console/event.html", f"Event {event.id}", **context)
 
 
+def payload_panel(request: HttpRequest, event: Event) -> Panel:
+    """The panel of an event's payload, as the page's URL asks for it."""
+    return panel(
+        request,
+        payload_reads.of_event(event),
+        "Payload of the event",
+        download=reverse("admin:event_payload", args=[event.id]),
+        reveal=reverse("admin:reveal_event", args=[event.id]),
+    )
+
+
 @page(rooms.EVENTS)
 def payload(_request: HttpRequest, event_id: int) -> HttpResponseBase:
     """The exact payload as a file; where its route masks fields, the masked text."""
-    event = get_object_or_404(Event, id=event_id, erasure_id=None)
-    return attachment(masked(event.payload, event_masks(event)).encode(), f"event-{event.id}.json")
+    event = get_object_or_404(Event.objects.defer("payload"), id=event_id, erasure_id=None)
+    return masked_file(payload_reads.of_event(event), f"event-{event.id}.json")
 
 
 URLS: Final[Urls] = (

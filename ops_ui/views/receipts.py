@@ -6,15 +6,17 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final
 
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
+from django.urls import reverse
 
 from connectors.models import Endpoint, Pack, Receipt, UnverifiedDelivery
-from ops_ui import labels, rooms
+from ops_ui import labels, payload_reads, rooms
 from ops_ui.filters import ReceiptFilter
 from ops_ui.pages import Listing, Urls, page, show, show_list
-from ops_ui.payloads import body_text, erasure_of, masked, pack_masks, shown, shown_body
+from ops_ui.payloads import erasure_of
 from ops_ui.tables import ReceiptTable, UnverifiedTable
+from ops_ui.views.payload_panels import Panel, masked_file, panel
 from projection.models import Event, WorkItem
 
 ITEMS_SHOWN: Final = 200
@@ -38,22 +40,33 @@ def listing(request: HttpRequest) -> HttpResponseBase:
 
 @page(rooms.RECEIPTS)
 def detail(request: HttpRequest, receipt_id: int) -> HttpResponseBase:
-    receipt = get_object_or_404(Receipt, id=receipt_id)
+    receipt = get_object_or_404(Receipt.objects.defer("body"), id=receipt_id)
     pack = Pack.objects.filter(id=receipt.pack_id).first()
+    erasure = erasure_of(receipt)
     events = list(Event.objects.defer("payload", "route_snapshot").filter(receipt_id=receipt.id).order_by("id")[: ITEMS_SHOWN + 1])
     context: dict[str, Any] = {
         "receipt": receipt,
         "pack": pack,
         "endpoint": Endpoint.objects.filter(id=receipt.endpoint_id).first(),
         "headers": _headers(receipt.headers),
-        "body": shown_body(receipt, pack_masks(receipt.namespace, pack.name) if pack else ()),
-        "erasure": erasure_of(receipt),
+        "body": None if erasure else _body(request, receipt, pack),
+        "erasure": erasure,
         "items": _items(events[:ITEMS_SHOWN]),
         "items_cut": len(events) > ITEMS_SHOWN,
         "verdicts": _verdicts(receipt.verdicts),
         "may_reroute": request.user.has_perm("connectors.reroute_receipt"),
     }
     return show(request, "console/receipt.html", f"Receipt {receipt.id}", **context)
+
+
+def _body(request: HttpRequest, receipt: Receipt, pack: Pack | None) -> Panel:
+    return panel(
+        request,
+        payload_reads.of_receipt(receipt, pack),
+        "Body of the receipt",
+        download=reverse("admin:receipt_body", args=[receipt.id]),
+        reveal=reverse("admin:reveal_receipt", args=[receipt.id]),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,20 +99,9 @@ def _verdicts(text: str | None) -> list[dict[str, Any]]:
 @page(rooms.RECEIPTS)
 def body(_request: HttpRequest, receipt_id: int) -> HttpResponseBase:
     """The exact bytes as a file; where a route masks fields, the masked text."""
-    receipt = get_object_or_404(Receipt, id=receipt_id, erasure_id=None)
+    receipt = get_object_or_404(Receipt.objects.defer("body"), id=receipt_id, erasure_id=None)
     pack = Pack.objects.filter(id=receipt.pack_id).first()
-    masks = pack_masks(receipt.namespace, pack.name) if pack else ()
-    raw = bytes(receipt.body)
-    return attachment(masked(body_text(raw)[0], masks, anywhere=True).encode() if masks else raw, f"receipt-{receipt.id}.body")
-
-
-def attachment(content: bytes, name: str) -> HttpResponse:
-    """A download that no browser renders: what strangers sent never becomes a page of ours."""
-    return HttpResponse(
-        content,
-        content_type="application/octet-stream",
-        headers={"Content-Disposition": f'attachment; filename="{name}"', "X-Content-Type-Options": "nosniff"},
-    )
+    return masked_file(payload_reads.of_receipt(receipt, pack), f"receipt-{receipt.id}.body")
 
 
 @page(rooms.UNVERIFIED)
@@ -118,16 +120,14 @@ def unverified(request: HttpRequest) -> HttpResponseBase:
 
 @page(rooms.UNVERIFIED)
 def unverified_detail(request: HttpRequest, delivery_id: int) -> HttpResponseBase:
-    delivery = get_object_or_404(UnverifiedDelivery, id=delivery_id)
+    delivery = get_object_or_404(UnverifiedDelivery.objects.defer("body"), id=delivery_id)
     endpoint = Endpoint.objects.filter(id=delivery.endpoint_id).first()
     pack = Pack.objects.filter(id=endpoint.pack_id).first() if endpoint else None
-    text, binary = body_text(bytes(delivery.body))
     context = {
         "delivery": delivery,
         "endpoint": endpoint,
         "headers": _headers(delivery.headers),
-        "body": shown(text, pack_masks(pack.namespace, pack.name) if pack else (), anywhere=True),
-        "binary": binary,
+        "body": panel(request, payload_reads.of_unverified(delivery, pack), "Body of the delivery"),
     }
     return show(request, "console/unverified.html", f"Failed signature {delivery.id}", **context)
 

@@ -1,0 +1,53 @@
+"""The panel of a stored text, the same on each page: its window, and where it is downloaded and revealed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from django.http import HttpRequest, HttpResponse
+
+from ops_ui.payload_reads import MASKED_AT_MOST, Stored
+from ops_ui.payload_view import View, view
+
+REVEAL: Final = "projection.reveal_payload"
+"""The right to see what routes mask."""
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """What `console/payload.html` shows. An empty address: there is no such way."""
+
+    view: View
+    label: str
+    download: str = ""
+    reveal: str = ""
+
+    @property
+    def may_copy(self) -> bool:
+        """Whether the script offers to copy all of it: it fetches the download for that."""
+        return bool(self.download) and not self.view.foreign and self.view.size <= MASKED_AT_MOST
+
+
+def panel(request: HttpRequest, stored: Stored, label: str, *, download: str = "", reveal: str = "") -> Panel:
+    """`stored` as the page's URL asks for it. `reveal`, an address, is offered where something is masked, to those who may."""
+    found = view(stored, request.GET)
+    return Panel(found, label, download, reveal if found.masked and request.user.has_perm(REVEAL) else "")
+
+
+def attachment(content: bytes, name: str) -> HttpResponse:
+    """A download that no browser renders: what strangers sent never becomes a page of ours."""
+    return HttpResponse(
+        content,
+        content_type="application/octet-stream",
+        headers={
+            "Content-Disposition": f'attachment; filename="{name}"',
+            "X-Content-Type-Options": "nosniff",
+            "Cache-Control": "no-store",
+        },
+    )
+
+
+def masked_file(stored: Stored, name: str) -> HttpResponse:
+    """All of it as a file: the exact bytes, or, where its routes mask fields, the masked text."""
+    return attachment(stored.masked().text.encode() if stored.masks else stored.raw(), name)
