@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -67,3 +68,23 @@ def timeline(moments: Sequence[tuple[datetime, bool]]) -> Timeline | None:
         Dot(round(100 * ((at - first).total_seconds() / length if length else 0.5), 2), selected) for at, selected in moments
     )
     return Timeline(dots, first, last)
+
+
+AGE_AXIS: Final = ((1, "1 s"), (60, "1 min"), (3_600, "1 h"), (86_400, "1 d"), (30 * 86_400, "30 d"))
+"""Marks of the axis of ages, in seconds. It is logarithmic: a second and a day are both to be seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    percent: float
+    text: str
+
+
+def age_share(seconds: float) -> float:
+    """Length of an age's bar as a percentage: 0 for none, 100 for 30 days and more."""
+    return round(min(100.0, 100 * math.log1p(max(seconds, 0.0)) / math.log1p(AGE_AXIS[-1][0])), 1)
+
+
+def age_marks() -> tuple[Mark, ...]:
+    """The marks of the axis, each where an age of that length ends."""
+    return tuple(Mark(age_share(seconds), text) for seconds, text in AGE_AXIS)

@@ -67,14 +67,15 @@ class Waiting:
 
 
 def oldest_waiting() -> list[Waiting]:
-    """The oldest row that waits for the router, and the oldest work item of each nonterminal state. One row of an index each."""
+    """The oldest row that waits for the router and the oldest work item of each live state: one row of an index each. Two queries."""
     receipt = Receipt.objects.filter(state=ReceiptState.PENDING).order_by("received_at").values_list("received_at", flat=True)
-    return [Waiting("route", receipt.first()), *(_oldest_work(state) for state in sorted(NONTERMINAL))]
+    first, *others = (_oldest_work(state) for state in sorted(NONTERMINAL))
+    since = dict(first.union(*others, all=True))
+    return [Waiting("route", receipt.first()), *(Waiting(state.value, since.get(state.value)) for state in sorted(NONTERMINAL))]
 
 
-def _oldest_work(state: State) -> Waiting:
-    rows = WorkItem.objects.filter(state=state, terminal_at=None).order_by("id").values_list("created_date", flat=True)
-    return Waiting(state.value, rows.first())
+def _oldest_work(state: State) -> QuerySet[WorkItem, tuple[str, datetime]]:
+    return WorkItem.objects.filter(state=state, terminal_at=None).order_by("id").values_list("state", "created_date")[:1]
 
 
 def lanes_held(cap: int) -> Count:

@@ -1,73 +1,152 @@
-"""The last hour by the minute: received, executed, failed. Read from time indexes, without time-zone functions of the server."""
+"""The flow of the last hour or day in equal parts: received, admitted, executed, failed. Without time-zone functions of the server.
+
+Each part is counted to a cap, so that a page costs the same whatever flows. A part with more rows is estimated from how dense they lie
+at its beginning and at its end, the thinner of both counting for what is between: a burst is rather told too small than too large.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from pathlib import Path
+from typing import Final
 
-from django.db import connection
-from django.db.models import F, Func, IntegerField, QuerySet, Value
-
-from connectors.models import Receipt
 from ops_ui.charts import Bars, bars
-from projection.models import WorkFailure, WorkItem
+from projection.clock import from_db, to_db
+from projection.sending import Sender
 from projection.states import ReceiptState, State
 
-MINUTES: Final = 60
-ROWS_READ: Final = 500_000
-"""Index entries of one series that a page reads at most (some 100 ms); a busier hour is drawn from so many and says so."""
+ROWS_A_PART: Final = 2_000
+"""Index entries of one part and state: with 60 parts some 100 ms for the busiest series."""
+RECEIPTS_A_PART: Final = 100
+"""Receipts whose rows are read for how many events they had: enough for an average, and all of them where it is quiet."""
+LATEST_CLOCK: Final = timedelta(minutes=5)
+"""So far ahead of the database's clock another one may be: its rows count as now."""
+
+_sql: Final = Sender(Path(__file__).parent / "sql")
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A period up to now in `parts` of `width`; `title` says it after "in the", `part` after "one"."""
+
+    name: str
+    title: str
+    part: str
+    parts: int
+    width: timedelta
+
+
+HOUR: Final = Window("hour", "last hour", "minute", 60, timedelta(minutes=1))
+DAY: Final = Window("day", "last 24 hours", "half hour", 48, timedelta(minutes=30))
+WINDOWS: Final = {window.name: window for window in (HOUR, DAY)}
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One series of the last hour, oldest minute first."""
+    """One series of a window, oldest part first."""
 
     title: str
     kind: str
     chart: Bars
-    cut: bool
+    is_estimated: bool
+    window: Window
 
     @property
     def sentence(self) -> str:
         """The chart in words."""
         if not self.chart.total:
-            return f"{self.title}: none in the last hour."
-        more = "at least " if self.cut else ""
-        return f"{self.title}: {more}{self.chart.total:,} in the last hour, at most {self.chart.peak:,} in one minute."
+            return f"{self.title}: none in the {self.window.title}."
+        about = "about " if self.is_estimated else ""
+        most = f"at most {about}{self.chart.peak:,} in one {self.window.part}"
+        return f"{self.title}: {about}{self.chart.total:,} in the {self.window.title}, {most}."
 
 
-class _MinutesBefore(Func):
-    """Whole minutes from a DATETIME column to a moment, both UTC: no conversion, so no time-zone tables are needed."""
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Rows of one part, and whether that is an estimate."""
 
-    function = "TIMESTAMPDIFF"
-    template = "TIMESTAMPDIFF(MINUTE, %(expressions)s)"
-    output_field = IntegerField()
+    rows: int
+    is_estimated: bool = False
+
+    def __add__(self, other: _Part) -> _Part:
+        return _Part(self.rows + other.rows, self.is_estimated or other.is_estimated)
 
 
-def last_hour(now: datetime) -> list[Series]:
-    """Three series; one query each (ix_receipt_state, ix_work_terminal, ix_failure_created)."""
-    since = now - timedelta(minutes=MINUTES)
-    received = Receipt.objects.filter(state__in=[s.value for s in ReceiptState], received_at__gt=since)
-    executed = WorkItem.objects.filter(state__in=[State.PROCESSED, State.SKIPPED], terminal_at__gt=since)
-    failed = WorkFailure.objects.filter(created_date__gt=since)
+_Span = tuple[datetime, datetime]
+
+
+def flow(window: Window, now: datetime) -> list[Series]:
+    """The four series. Some ten statements (ix_receipt_state, ix_work_terminal, ix_failure_created)."""
+    spans = _spans(window, now)
+    routed = _states("read_part_of_receipts", [ReceiptState.ROUTED], spans)
+    rest = _counted("read_part_of_unrouted_receipts", spans)
+    executed = _states("read_part_of_ends", [State.PROCESSED, State.SKIPPED], spans)
+    failed = _counted("read_part_of_failures", spans)
+    received = [one + other for one, other in zip(routed, rest, strict=True)]
     return [
-        _series("Received", "received", received, "received_at", now),
-        _series("Executed", "executed", executed, "terminal_at", now),
-        _series("Failed attempts", "failed", failed, "created_date", now),
+        _series("Received", "received", received, window),
+        _series("Admitted", "admitted", _admitted(spans, routed), window),
+        _series("Executed", "executed", executed, window),
+        _series("Failed attempts", "failed", failed, window),
     ]
 
 
-def _series(title: str, kind: str, rows: QuerySet[Any], column: str, now: datetime) -> Series:
-    minute = rows.order_by().annotate(ago=_MinutesBefore(F(column), Value(now))).values("ago")[:ROWS_READ]
-    counted = _count_by_minute(minute)
-    values = [counted.get(MINUTES - 1 - place, 0) for place in range(MINUTES)]
-    return Series(title, kind, bars(values), sum(counted.values()) >= ROWS_READ)
+def begins(window: Window, now: datetime) -> list[datetime]:
+    """When each part begins."""
+    return [begin for begin, _ in _spans(window, now)]
 
 
-def _count_by_minute(minutes: QuerySet[Any]) -> dict[int, int]:
-    """Rows by minutes ago, grouped by the server. A row of a clock ahead of the database's counts as now."""
-    text, parameters = minutes.query.sql_with_params()
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT GREATEST(bounded.ago, 0) AS minute, COUNT(*) FROM ({text}) AS bounded GROUP BY minute", parameters)
-        return {int(ago): int(rows) for ago, rows in cursor.fetchall()}
+def _spans(window: Window, now: datetime) -> list[_Span]:
+    """Beginning and end of each part; the last one takes in what a clock ahead has written."""
+    since = now - window.parts * window.width
+    spans = [(since + place * window.width, since + (place + 1) * window.width) for place in range(window.parts)]
+    return [*spans[:-1], (spans[-1][0], spans[-1][1] + LATEST_CLOCK)]
+
+
+def _states(statement: str, states: Sequence[str], spans: Sequence[_Span]) -> list[_Part]:
+    """The parts of several states together."""
+    counted = [_counted(statement, spans, (str(state),)) for state in states]
+    return [sum(parts, _Part(0)) for parts in zip(*counted, strict=True)]
+
+
+def _counted(statement: str, spans: Sequence[_Span], which: tuple[str, ...] = ()) -> list[_Part]:
+    """The rows of each part. One statement, and one more where there are more of them than are counted."""
+    asked = [(place, *which, to_db(begin), to_db(end), ROWS_A_PART) for place, (begin, end) in enumerate(spans)]
+    found = {place: (rows, last) for place, rows, last in _sql.fetch_each(statement, asked)}
+    full = [one for one in asked if found[one[0]][0] >= ROWS_A_PART and found[one[0]][1] is not None]
+    first = {place: at for place, _, at in _sql.fetch_each(f"{statement}_from_its_end", full)} if full else {}
+    made = []
+    for place, span in enumerate(spans):
+        rows, last = found[place]
+        if place in first:
+            made.append(_Part(estimate(rows, span, from_db(last), from_db(first[place])), is_estimated=True))
+        else:
+            made.append(_Part(rows, is_estimated=rows >= ROWS_A_PART))
+    return made
+
+
+def estimate(rows: int, span: _Span, last: datetime, first: datetime) -> int:
+    """Rows of a part: `rows` of them end at `last`, read from its beginning, and as many begin at `first`, read from its end."""
+    between = (first - last).total_seconds()
+    if between <= 0:
+        return 2 * rows if first == last else rows  # they overlap: nearly all of them were read
+    densities = rows / max((last - span[0]).total_seconds(), 0.000_001), rows / max((span[1] - first).total_seconds(), 0.000_001)
+    return round(2 * rows + between * min(densities))
+
+
+def _admitted(spans: Sequence[_Span], routed: Sequence[_Part]) -> list[_Part]:
+    """Events of the deliveries of each part: counted, or the average of some of them times their number."""
+    asked = [(place, to_db(begin), to_db(end), RECEIPTS_A_PART) for place, (begin, end) in enumerate(spans)]
+    made = [_Part(0)] * len(spans)
+    for place, receipts, events in _sql.fetch_each("read_part_of_events", asked):
+        if receipts < RECEIPTS_A_PART:
+            made[place] = _Part(int(events or 0))
+        else:
+            made[place] = _Part(round(int(events) * max(routed[place].rows, receipts) / receipts), is_estimated=True)
+    return made
+
+
+def _series(title: str, kind: str, parts: Sequence[_Part], window: Window) -> Series:
+    return Series(title, kind, bars([part.rows for part in parts]), any(part.is_estimated for part in parts), window)

@@ -16,3 +16,9 @@ ON DUPLICATE KEY UPDATE StartedAt = UTC_TIMESTAMP(6), FinishedAt = NULL, Counts 
 UPDATE `_System_ConnectorUpkeep`
 SET Counts = %(counts)s, LastError = %(error)s, FinishedAt = CASE WHEN %(finished)s THEN UTC_TIMESTAMP(6) ELSE NULL END
 WHERE Name = %(name)s
+
+-- name: keep_result
+-- A run that is over, whole: when it began and ended, and what it came to.
+INSERT INTO `_System_ConnectorUpkeep` (Name, StartedAt, FinishedAt, Counts, LastError)
+VALUES (%(name)s, %(started)s, UTC_TIMESTAMP(6), %(counts)s, NULL)
+ON DUPLICATE KEY UPDATE StartedAt = VALUES(StartedAt), FinishedAt = VALUES(FinishedAt), Counts = VALUES(Counts), LastError = NULL

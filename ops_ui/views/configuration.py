@@ -8,6 +8,7 @@ from typing import Final
 from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 
+from connectors import audit_results
 from connectors.models import Upkeep
 from ops_ui import counts, export_columns, exports, rooms
 from ops_ui.exports import Export
@@ -30,9 +31,12 @@ def workers(request: HttpRequest) -> HttpResponseBase:
     wanted = exports.requested(request)
     if wanted is not None:
         return exports.answer(request, Export("workers", exports.whole([*alive, *gone]), export_columns.workers), wanted)
-    upkeep = list(Upkeep.objects.order_by("name"))
+    upkeep = list(Upkeep.objects.exclude(name=audit_results.NAME).order_by("name"))
+    proof = audit_results.last()
     days = settings.HEADRACE_RETENTION_DAYS, settings.HEADRACE_DEAD_RETENTION_DAYS
-    return show(request, "console/workers.html", "Workers", alive=alive, gone=gone, now=now, upkeep=upkeep, days=days)
+    context = {"alive": alive, "gone": gone, "now": now, "upkeep": upkeep, "days": days}
+    context |= {"audit": proof, "audit_age": proof.age(now) if proof else None}
+    return show(request, "console/workers.html", "Workers", **context)
 
 
 URLS: Final[Urls] = (("workers/", workers, "workers"),)

@@ -13,18 +13,20 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.vary import vary_on_headers
 
-from ops_ui import counts, dead_reads, flow_reads, rooms, spool_status
+from connectors import audit_results
+from ops_ui import blocked_lanes, counts, dead_reads, flow_reads, input_counts, overview_alerts, rooms
+from ops_ui.charts import age_marks, age_share
 from ops_ui.counts import CONSOLE_CAP, Count, Waiting
+from ops_ui.flow_reads import Window
 from ops_ui.pages import page, show
 from projection import clock
-from projection.activation import is_activated
 from projection.models import LaneHold, WorkItem
 from projection.states import ReceiptState, State
 
 DEAD_READ: Final = 500
 """Newest dead items that are grouped by error; more would not change which errors are news."""
 ERRORS_SHOWN: Final = 6
-HOLDS_SHOWN: Final = 5
+LANES_SHOWN: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,14 @@ class Card:
 
 
 @dataclass(frozen=True, slots=True)
+class Age:
+    """Since when the oldest of a room waits, and how long its bar is (a percentage)."""
+
+    card: Card
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
 class DeadGroup:
     """Dead items with the same error fingerprint among the newest ones."""
 
@@ -47,14 +57,6 @@ class DeadGroup:
     fingerprint: str
     items: int
     newest: datetime
-    url: str
-
-
-@dataclass(frozen=True, slots=True)
-class Alert:
-    """Something that needs a person, with the page that shows it."""
-
-    sentence: str
     url: str
 
 
@@ -68,31 +70,41 @@ def overview(request: HttpRequest) -> HttpResponse:
 @page(rooms.OVERVIEW)
 @vary_on_headers("HX-Request")
 def _overview(request: HttpRequest) -> HttpResponseBase:
-    """All of the page, or for htmx only the part that changes. Some thirty bounded queries, whatever the tables hold."""
-    facts = _facts(clock.now())
+    """All of the page, or for htmx only the part that changes. Some forty bounded queries, whatever the tables hold."""
+    facts = _facts(clock.now(), flow_reads.WINDOWS.get(request.GET.get("flow", ""), flow_reads.HOUR))
     if request.headers.get("HX-Request"):
         return render(request, "console/overview_live.html", facts)
     return show(request, "admin/index.html", "Overview", **facts)
 
 
-def _facts(now: datetime) -> dict[str, Any]:
+def _facts(now: datetime, window: Window) -> dict[str, Any]:
     receipts = counts.receipts_by_state(CONSOLE_CAP)
     work = counts.work_by_state(CONSOLE_CAP)
     waiting = {one.room: one for one in counts.oldest_waiting()}
     alive = counts.workers_alive(now)
-    held = counts.lanes_held(CONSOLE_CAP)
     dead = dead_reads.open_now()
+    series = flow_reads.flow(window, now)
+    audit = audit_results.last()
     return {
         "now": now,
-        "cards": _cards(now, receipts, work, waiting, dead.count),
-        "series": flow_reads.last_hour(now),
+        "cards": (cards := _cards(now, receipts, work, waiting, dead.count)),
+        "ages": [Age(card, age_share(card.age.total_seconds())) for card in cards if card.age is not None],
+        "age_marks": age_marks(),
+        "window": window,
+        "windows": flow_reads.WINDOWS.values(),
+        "series": series,
+        "parts": list(zip(flow_reads.begins(window, now), *([bar.value for bar in one.chart.bars] for one in series), strict=True)),
+        "inputs": input_counts.newest(),
         "receipts": receipts,
         "work": work,
         "dead_groups": _dead_groups(dead.newest),
-        "holds": list(LaneHold.objects.order_by("held_at", "id")[:HOLDS_SHOWN]),
-        "held": held,
+        "holds": list(LaneHold.objects.order_by("held_at", "id")[:LANES_SHOWN]),
+        "held": counts.lanes_held(CONSOLE_CAP),
+        "blocked": blocked_lanes.longest(LANES_SHOWN),
         "alive": alive,
-        "alerts": _alerts(receipts, work, alive),
+        "audit": audit,
+        "audit_age": audit.age(now) if audit else None,
+        "alerts": overview_alerts.find(now, receipts, work, alive, audit),
     }
 
 
@@ -135,24 +147,3 @@ def _dead_groups(rows: QuerySet[WorkItem]) -> list[DeadGroup]:
         )
         for fingerprint, rows in largest
     ]
-
-
-def _alerts(receipts: dict[str, Count], work: dict[str, Count], alive: dict[str, int]) -> list[Alert]:
-    waits = receipts[ReceiptState.PENDING] or work[State.PENDING] or work[State.RETRY]
-    workers = reverse("admin:workers")
-    found = [
-        (not is_activated(), Alert("The projection protocol is not activated: run script/manage activate_projection.", workers)),
-        (not alive and bool(waits), Alert("Work is waiting, but no router or worker is alive: start script/server.", workers)),
-        (
-            bool(receipts[ReceiptState.QUARANTINED]),
-            Alert(
-                f"Receipts in quarantine, because they could not be admitted: {receipts[ReceiptState.QUARANTINED]}.",
-                f"{reverse('admin:receipts')}?state=quarantined",
-            ),
-        ),
-    ]
-    waiting = spool_status.status().warning
-    spool = waiting.sentence if waiting else None
-    if spool is not None:
-        found.append((True, Alert(spool, reverse("admin:receipts"))))
-    return [alert for applies, alert in found if applies]

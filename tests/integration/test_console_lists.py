@@ -208,11 +208,12 @@ def test_the_last_hour_is_counted_by_the_minute() -> None:
         factories.receipt(pack, "{}", received_at=moment - timedelta(minutes=ago, seconds=-1 if ago == 59 else 1))
     item = rows.work_row(rows.event_row(source_id="1"), State.PROCESSED, terminal_at=moment - timedelta(minutes=2, seconds=1))
     rows.failure_row(item, created_date=moment - timedelta(minutes=4, seconds=1))
-    received, executed, failed = flow_reads.last_hour(moment)
+    received, admitted, executed, failed = flow_reads.flow(flow_reads.HOUR, moment)
     assert _heights(received) == {59: 1, 29: 2, 1: 1}
     assert _heights(executed) == {57: 1}
     assert _heights(failed) == {55: 1}
     assert received.sentence == "Received: 4 in the last hour, at most 2 in one minute."
+    assert admitted.sentence == "Admitted: none in the last hour."
 
 
 def _heights(series: flow_reads.Series) -> dict[int, int]:
