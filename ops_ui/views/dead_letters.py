@@ -7,7 +7,8 @@ from functools import partial
 from typing import Final
 
 from django.http import HttpRequest, HttpResponseBase
-from django.shortcuts import get_object_or_404
+from django.shortcuts import get_object_or_404, render
+from django.views.decorators.vary import vary_on_headers
 
 from ops_ui import dead_reads, exports, heat, keyset, labels, rooms
 from ops_ui.dead_filter import DeadLetterFilter
@@ -21,8 +22,10 @@ from projection.states import State
 
 
 @page(rooms.DEAD_LETTERS)
+@vary_on_headers("HX-Request")
 def listing(request: HttpRequest) -> HttpResponseBase:
-    """The list of a filter; its first page with the heat table of the filter's route and pack. Some twelve queries."""
+    """The list of a filter; its first page with the heat table of the filter's route and pack, or for htmx only what
+    changes. Some twelve queries."""
     filters = DeadLetterFilter(request.GET, queryset=WorkItem.objects.none())
     wanted = exports.requested(request)
     if wanted is not None:
@@ -46,6 +49,8 @@ def listing(request: HttpRequest) -> HttpResponseBase:
         given = filters.given()
         route, pack = str(given.get("route", "")), str(given.get("pack", ""))
         context["heat"], context["heat_is_cut"] = dead_reads.deaths(str(context["by"]), clock.now(), route=route, pack=pack)
+    if request.headers.get("HX-Request"):
+        return render(request, "console/dead_letters_live.html", context)
     return show(request, "console/dead_letters.html", "Dead letters", **context)
 
 

@@ -29,6 +29,7 @@
     tell();
   });
   document.addEventListener("change", tell);
+  document.addEventListener("headrace:refreshed", tell);
   // The newest deaths are at the end of a table that is wider than the screen.
   for (const table of document.querySelectorAll(".heat .scroll")) table.scrollLeft = table.scrollWidth;
   addEventListener("pageshow", tell); // also when the browser's "back" restores ticks

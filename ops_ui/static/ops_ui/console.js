@@ -12,14 +12,18 @@
 
   const isInUse = (region) => {
     const selection = document.getSelection();
-    return selection && !selection.isCollapsed && region.contains(selection.anchorNode);
+    if (selection && !selection.isCollapsed && region.contains(selection.anchorNode)) return true;
+    // Rows do not move away under a pointer, or under what somebody writes.
+    if (region.dataset.live === "list" && region.querySelector("tbody:hover, .heat-table:hover")) return true;
+    const focused = document.activeElement;
+    return region.contains(focused) && focused.matches("textarea, select, input:not([type=checkbox])");
   };
 
   document.addEventListener("htmx:beforeRequest", (event) => {
     const region = event.target;
     if (!region.matches || !region.matches("[data-live]")) return;
-    // A refresh never takes away what somebody marks or tabs through, and a hidden page asks for nothing.
-    if (isPaused() || document.hidden || isInUse(region) || region.contains(document.activeElement)) event.preventDefault();
+    // A refresh never takes away what somebody marks or writes (`refresh.js` keeps the focus), and a hidden page asks for nothing.
+    if (isPaused() || document.hidden || isInUse(region)) event.preventDefault();
   });
 
   document.addEventListener("DOMContentLoaded", () => {
