@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any, NoReturn
 
 from django.db import models
 
 from connectors.managers import ReceiptManager
 from connectors.states import EndpointState, PackState
-from projection import columns
+from projection import clock, columns
 from projection.facts import PER_EVENT, PROJECTION
 from projection.states import ReceiptState
 
@@ -28,8 +27,8 @@ class Pausable(models.Model):
 
     @property
     def is_paused(self) -> bool:
-        """For people: by this host's clock. The claim asks the database's."""
-        return self.paused_at is not None and (self.resume_at is None or self.resume_at > datetime.now(UTC))
+        """For people; the claim asks for itself. By the database's clock, and seldom with a statement."""
+        return self.paused_at is not None and (self.resume_at is None or self.resume_at > clock.lately())
 
 
 class Namespace(Pausable):

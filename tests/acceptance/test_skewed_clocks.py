@@ -199,7 +199,7 @@ def lease_of_what_runs(site: Service) -> datetime:
 def test_c34_a_lease_that_lives_is_taken_by_nobody_whose_clock_says_that_it_is_over(
     site: Service, receiver: Receiver, held: Callable[[], None], ahead: float
 ) -> None:
-    """The other host looks all the time, and does what else is due. The first one is off by as much, the other way, and set back meanwhile."""
+    """The other host looks all the time, and does what else is due. The first one is off the other way, and set back meanwhile."""
     first, second = Host(site, "first", -ahead), Host(site, "second", ahead, TZ="America/New_York")
     first.start("route_receipts")
     first.start("run_worker")
@@ -241,8 +241,13 @@ def test_c34_the_lease_of_a_dead_worker_ends_when_the_database_says_so(
 
 WORLD = """if True:
     import json
+    from datetime import timedelta
+    from connectors.models import Pack, Route
+    from projection import clock
     from tests import console_world
     paths = console_world.build().paths
+    for model in (Pack, Route):
+        model.objects.update(paused_at=clock.now(), resume_at=clock.now() + timedelta(hours=4))
     console_world.user("administrator")
     print(json.dumps(paths))
 """
@@ -283,6 +288,7 @@ def test_c34_the_console_shows_the_same_ages_whatever_the_clock_of_its_host(site
     moment = site.now().replace(tzinfo=UTC).timestamp() + 2 * 3600
     expected = pages(right, moment, paths)
     assert any(re.search(r"2 h|2 hours", text) for text in expected.values()), "some of them show an age"
+    assert ">paused<" in expected["/admin/packs/"], "and one a pause that ends in two hours"
     for ahead in (HOURS, -HOURS):
         shown = pages(
             right | {**Host(site, "off", ahead).environment, "HEADRACE_STATE_DIR": right["HEADRACE_STATE_DIR"]}, moment, paths

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -201,3 +202,16 @@ def test_a_pause_belongs_to_its_namespace() -> None:
         assert len(ByHand().claim()) == 1
     assert factories.DEFAULT_NAMESPACE == "default"
     assert pausing.is_paused(Namespace.objects.get(name="default"), clock.now())
+
+
+def test_what_a_page_shows_of_many_pauses_is_by_the_databases_clock_without_a_statement_each(
+    monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: Any
+) -> None:
+    now = clock.now()
+    for ends, paused in ((now + timedelta(seconds=20), True), (now - timedelta(seconds=1), False), (None, True)):
+        assert Namespace(name="n", paused_at=now, resume_at=ends).is_paused is paused
+    with django_assert_num_queries(0):
+        assert [Namespace(name="n", paused_at=now, resume_at=now + timedelta(hours=1)).is_paused for _ in range(9)] == [True] * 9
+    monkeypatch.setattr(clock, "LATELY_SECONDS", 0.0)
+    with django_assert_num_queries(1):
+        assert clock.lately() >= now
