@@ -45,7 +45,6 @@ HEADRACE_FORWARD_ALLOWED_NETWORKS: list[str] = _env["FORWARD_ALLOWED_NETWORKS"]
 HEADRACE_TRUSTED_PROXIES: list[str] = _env["TRUSTED_PROXIES"]
 HEADRACE_CONFIG_LOCKED: bool = _env["CONFIG_LOCKED"]
 HEADRACE_CONSOLE_READ_ONLY: bool = _env["CONSOLE_READ_ONLY"]
-HEADRACE_CONSOLE_READ_ONLY: bool = _env["CONSOLE_READ_ONLY"]
 HEADRACE_RETENTION_DAYS: int = _env["RETENTION_DAYS"]
 HEADRACE_DEAD_RETENTION_DAYS: int = _env["DEAD_RETENTION_DAYS"]
 HEADRACE_AGE_LIMIT_SECONDS: int = _env["AGE_LIMIT_SECONDS"]
@@ -90,7 +89,6 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "ops_ui.read_only_console.ReadOnlyConsole",
     "ops_ui.read_only_console.ReadOnlyConsole",
     "ops_ui.viewer_zone.ViewerZone",
 ]
