@@ -11,10 +11,13 @@ from django.db.models import Exists, OuterRef, QuerySet
 
 from connectors.work_filters import WorkFilter, all_dead, dead_items, ids_of_source
 from ops_ui.filters import ListFilter, MomentFilter, exact_filter, key_filter, pack_choices, route_choices
+from ops_ui.keyset import Order
 from projection.models import WorkItem
 from projection.states import State
 
 SHOWN: Final = (("replayed", "replayed"), ("discarded", "discarded"), ("all", "all"))
+BY_DEATH: Final = Order("terminal_at", index="ix_work_terminal")
+"""Where a quarter of all work is dead, a server would read the whole table for it. A source's ids are found otherwise."""
 OPEN: Final = "open"
 """Neither replayed nor discarded: what somebody still has to look at."""
 
@@ -28,6 +31,7 @@ class Chosen:
     open_rows: QuerySet[WorkItem]
     is_indexed: bool
     """`rows` are all of `among`: no search is needed."""
+    order: Order
 
 
 class DeadLetterFilter(ListFilter):
@@ -72,6 +76,7 @@ def select(chosen: WorkFilter, show: str | None = None) -> Chosen:
     chosen = replace(chosen, states=(State.DEAD,))
     timed = WorkFilter(states=chosen.states, since=chosen.since, until=chosen.until)
     among = all_dead(timed)
+    order = replace(BY_DEATH, index="") if chosen.source else BY_DEATH
     if chosen.source:
         among = among.filter(id__in=ids_of_source(chosen))
         chosen = replace(chosen, source="")
@@ -83,4 +88,4 @@ def select(chosen: WorkFilter, show: str | None = None) -> Chosen:
         rows = rows.exclude(discarded_at=None)
     elif show == "replayed":
         rows = rows.filter(Exists(WorkItem.objects.filter(replay_of_work_id=OuterRef("work_id"))))
-    return Chosen(among, rows.defer("discard_reason"), open_rows, show == "all" and chosen == timed)
+    return Chosen(among, rows.defer("discard_reason"), open_rows, show == "all" and chosen == timed, order)

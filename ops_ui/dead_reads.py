@@ -8,24 +8,23 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from django.db.models import Count as CountOf
 from django.db.models import QuerySet
 
 from connectors.models import Pack, Route
 from connectors.work_filters import WorkFilter
 from ops_ui import heat, keyset
 from ops_ui.counts import Count
-from ops_ui.dead_filter import Chosen, DeadLetterFilter, select
-from ops_ui.keyset import Cursor, Order, Page
+from ops_ui.dead_filter import BY_DEATH, Chosen, DeadLetterFilter, select
+from ops_ui.keyset import Cursor, Page
 from projection.clock import to_db
 from projection.models import WorkItem
 from projection.sending import Sender
 
 _sql: Final = Sender(Path(__file__).parent / "sql")
-BY_DEATH: Final = Order("terminal_at")
 MOST_DEATHS: Final = 50_000
 """Deaths that the heat table looks at: some 100 ms. With more of them in its period it says so."""
 MOST_CELLS: Final = 2_000
+NEWEST: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,32 +38,33 @@ class Found:
 def find(filters: DeadLetterFilter, cursor: Cursor | None, size: int = keyset.PAGE_SIZE) -> Found:
     """The page at `cursor`; the count with the first page only. At most four statements beside those of the filter's names."""
     chosen = filters.select()
-    edge = keyset.edge_of(chosen.among, BY_DEATH, cursor)
-    page = keyset.searched(chosen.rows, BY_DEATH, cursor, None if chosen.is_indexed else edge, size)
+    edge = keyset.edge_of(chosen.among, chosen.order, cursor)
+    page = keyset.searched(chosen.rows, chosen.order, cursor, None if chosen.is_indexed else edge, size)
     asked = cursor is None and filters.bulk_filter() is not None
     return Found(page, open_within(chosen, edge) if asked else None)
 
 
 def open_within(chosen: Chosen, edge: Cursor | None) -> Count:
     """Open dead letters of a filter, down to `edge`; one statement that looks at no more."""
-    rows = keyset.within(chosen.open_rows, BY_DEATH, edge).order_by()[: keyset.SEARCHED]
-    return Count(rows.aggregate(n=CountOf("id"))["n"], capped=edge is not None)
+    rows = keyset.within(chosen.open_rows, chosen.order, edge).order_by()[: keyset.SEARCHED]
+    return Count(keyset.count_by_index(rows, chosen.order.index), capped=edge is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """Dead letters that are neither replayed nor discarded, among the newest 10,000 dead items: how many, and the newest of them."""
+    """Dead letters that are neither replayed nor discarded, among the newest 10,000 dead items: how many, and the newest 500 of them."""
 
     count: Count
     newest: QuerySet[WorkItem]
 
 
 def open_now() -> Open:
-    """Three statements at most, and one when the newest are read."""
+    """Four statements at most, and one when the newest are read."""
     chosen = select(WorkFilter())
     edge = keyset.edge_of(chosen.among, BY_DEATH, None)
-    newest = keyset.within(chosen.open_rows, BY_DEATH, edge).order_by("-terminal_at", "-id")
-    return Open(open_within(chosen, edge), newest)
+    newest = keyset.within(chosen.open_rows, BY_DEATH, edge).order_by("-terminal_at", "-id")[:NEWEST]
+    ids = keyset.ids_by_index(newest, BY_DEATH.index)
+    return Open(open_within(chosen, edge), WorkItem.objects.filter(id__in=ids).order_by("-terminal_at", "-id"))
 
 
 def deaths(name: str, now: datetime, *, route: str = "", pack: str = "") -> tuple[heat.Heat | None, bool]:

@@ -103,7 +103,8 @@ class ReceiptFilter(ListFilter):
 
     def order(self) -> Order:
         """By state: ix_receipt_state (state, received, id); else the primary key."""
-        return Order("received_at") if "state" in self.given() else NEWEST_FIRST
+        given = self.given()
+        return Order("received_at", index="ix_receipt_state" if len(given) == 1 else "") if "state" in given else NEWEST_FIRST
 
 
 class EventFilter(ListFilter):
@@ -141,8 +142,11 @@ class GenerationFilter(ListFilter):
         return rows.filter(state=value, terminal_at=None) if State(value) in NONTERMINAL else rows.filter(state=value)
 
     def order(self) -> Order:
-        state = self.given().get("state")
-        return Order("terminal_at") if state and State(state) not in NONTERMINAL else NEWEST_FIRST
+        """By state: ix_work_terminal (state, ended, id); else the primary key."""
+        given = self.given()
+        state = given.get("state")
+        index = "ix_work_terminal" if state and len(given) == 1 else ""
+        return Order("terminal_at" if state and State(state) not in NONTERMINAL else "id", index=index)
 
 
 class SourceFilter(ListFilter):

@@ -23,7 +23,9 @@ RECORDS_SHOWN: Final = 10
 KEYS_SHOWN: Final = 20
 """Projections of one source whose live generations are asked for: one for each route version of its newest events."""
 WINDOW: Final = 20_000
-"""Events that one page of sources looks through at most: each costs a look-up of its source's newest event."""
+"""Events that one page of sources looks through at most: a clustered range, and a look-up for each source in it."""
+FIRST_WINDOW: Final = 250
+"""Events that are tried first: mostly there are a page's sources among them."""
 LOOKED_AT: Final = 20_000
 """Newest events of one id that are looked at for the sources that share it."""
 
@@ -57,7 +59,7 @@ class Which:
 
 
 def sources(which: Which, cursor: Cursor | None, size: int = PAGE_SIZE) -> Page:
-    """A page of sources, each by its newest event, newest first. Three or four statements; goes one way only, as `keyset.windowed`."""
+    """A page of sources, each by its newest event, newest first. Four or five statements; goes one way only, as `keyset.windowed`."""
     if which.source:
         return _sources_of_id(which, cursor, size)
     edges = [Event.objects.order_by(order).values_list("id", flat=True).first() for order in ("id", "-id")]
@@ -65,14 +67,19 @@ def sources(which: Which, cursor: Cursor | None, size: int = PAGE_SIZE) -> Page:
         return Page([])
     newest = cursor.id - 1 if cursor is not None and cursor.value is None else edges[1]
     floor = newest - WINDOW
-    wanted = {"type": which.type, "kind": which.kind, "namespace": which.namespace}
-    rows = _sql.fetch("read_newest_of_sources", newest=newest, floor=floor, limit=size + 1, **wanted)
-    ids = [row[0] for row in rows]
-    if len(ids) > size:
-        return Page(_rows(ids[:size]), next=Cursor("after", ids[size - 1]))
+    ids: list[int] = []
+    for tried in (newest - FIRST_WINDOW, floor):
+        ids = _newest_of(which, newest, tried, size + 1)
+        if len(ids) > size:
+            return Page(_rows(ids[:size]), next=Cursor("after", ids[size - 1]))
     if floor >= edges[0]:
         return Page(_rows(ids), next=Cursor("after", floor + 1), searched_to=floor + 1)
     return Page(_rows(ids))
+
+
+def _newest_of(which: Which, newest: int, floor: int, limit: int) -> list[int]:
+    wanted = {"type": which.type, "kind": which.kind, "namespace": which.namespace}
+    return [row[0] for row in _sql.fetch("read_newest_of_sources", newest=newest, floor=floor, limit=limit, **wanted)]
 
 
 def _sources_of_id(which: Which, cursor: Cursor | None, size: int) -> Page:

@@ -92,23 +92,31 @@ def root_of(item: WorkItem) -> WorkItem | None:
     """The ordinary item that `item` is a replay of, through all levels; itself when it is ordinary; None when it is not retained, or
     the lineage a circle. One query for each level.
     """
-    current: WorkItem | None = item
-    met: set[int] = set()
+    return roots_of([item]).get(item.id)
+
+
+def roots_of(items: Iterable[WorkItem]) -> dict[int, WorkItem]:
+    """Item id → its root (`root_of`); items without one are left out. One query for each level, however many items there are."""
+    roots: dict[int, WorkItem] = {}
+    current = {item.id: item for item in items}
+    met = {id: {id} for id in current}
     for _ in range(LONGEST_LINEAGE):
-        if current is None or current.replay_of_work_id is None:
-            return current
-        if current.id in met:
-            return None
-        met.add(current.id)
-        current = WorkItem.objects.filter(work_id=current.replay_of_work_id).first()
-    return None
+        roots |= {id: row for id, row in current.items() if row.replay_of_work_id is None}
+        above = {id: row.replay_of_work_id for id, row in current.items() if row.replay_of_work_id is not None}
+        if not above:
+            break
+        rows = {row.work_id: row for row in WorkItem.objects.filter(work_id__in=set(above.values()))}
+        current = {id: rows[of] for id, of in above.items() if of in rows and rows[of].id not in met[id]}
+        for id, row in current.items():
+            met[id].add(row.id)
+    return roots
 
 
 def event_ids_of(items: Sequence[WorkItem], limit: int) -> set[int]:
     """Ids of the events that the items take: the newest of each range, at most about `limit` in all. One statement for each 100 ranges
     that are read, and one for each level of replay."""
     found = {item.event_id for item in items}
-    roots = [root for item in items if item.projection_key and (root := root_of(item)) is not None]
+    roots = list(roots_of(item for item in items if item.projection_key).values())
     newest_first = sorted(range_bounds(roots), key=lambda bounds: bounds[3], reverse=True)
     for (event_id,) in _each("read_range_event_ids", [(*bounds[1:], limit) for bounds in newest_first]):
         if len(found) >= limit:
