@@ -61,6 +61,7 @@ class World:
             "event": f"/admin/events/{self.event}/",
             "generations": "/admin/generations/",
             "generation": f"/admin/generations/{self.work}/",
+            "comparison": f"/admin/generations/{self.work}/compare/",
             "lanes": "/admin/lanes/",
             "lane": f"/admin/lanes/{self.lane}/",
             "dead-letters": "/admin/dead-letters/",

@@ -12,7 +12,9 @@ from connectors.work_detail import replays
 from ops_ui import charts, labels, range_reads, rooms
 from ops_ui.filters import GenerationFilter
 from ops_ui.pages import Listing, Urls, page, show, show_list
+from ops_ui.payloads import erasure_of
 from ops_ui.tables import WorkTable
+from ops_ui.views.events import payload_panel
 from ops_ui.views.work_actions import offers
 from ops_ui.why_links import told
 from projection.facts import flow_name
@@ -44,16 +46,20 @@ def detail(request: HttpRequest, work_id: str) -> HttpResponseBase:
 
 
 def facts(request: HttpRequest, item: WorkItem) -> dict[str, Any]:
-    """What the pages of a generation and of a dead letter say about `item`. Some ten queries, whatever its size."""
+    """What the pages of a generation and of a dead letter say about `item`. Some fifteen queries, whatever its size."""
     projected = item.projection_key is not None
     inputs = range_reads.inputs(item)
+    shown = _shown_input(request, item, inputs)
     return {
         "item": item,
         "flow": flow_name(item.companion_pack, item.companion_flow),
         "route": Route.objects.filter(id=item.route_id).first(),
-        "event": Event.objects.filter(id=item.event_id).first(),
+        "event": Event.objects.defer("payload").filter(id=item.event_id).first(),
         "why": told(why(item), item) if State(item.state) in NONTERMINAL else None,
         "range": inputs,
+        "input": shown,
+        "erasure": erasure_of(shown) if shown else None,
+        "payload": payload_panel(request, shown) if shown and shown.erasure_id is None else None,
         "timeline": charts.timeline([(event.created_date, event.id == item.event_id) for event in inputs.inputs]),
         "predecessor": range_reads.before(item) if projected else None,
         "successor": range_reads.after(item) if projected and item.replay_of_work_id is None else None,
@@ -61,6 +67,16 @@ def facts(request: HttpRequest, item: WorkItem) -> dict[str, Any]:
         "failures": list(WorkFailure.objects.filter(work_item_id=item.id).order_by("-attempt", "-id")[:FAILURES_SHOWN]),
         "offers": offers(request.user, item),
     }
+
+
+def _shown_input(request: HttpRequest, item: WorkItem, inputs: range_reads.Range) -> Event | None:
+    """The input whose payload is shown: that of the parameter `input`, else the selected one, else the newest; None: there is none, or no
+    right to see events."""
+    if not request.user.has_perm(rooms.EVENTS.permission):
+        return None
+    by_id = {str(event.id): event for event in inputs.inputs}
+    newest = inputs.inputs[-1] if inputs.inputs else None
+    return by_id.get(request.GET.get("input", ""), by_id.get(str(item.event_id), newest))
 
 
 URLS: Final[Urls] = (

@@ -7,6 +7,7 @@ import json
 import pytest
 from playwright.sync_api import BrowserContext
 
+from projection.states import State
 from tests import console_world, factories, rows
 from tests.browser.conftest import log_in
 from tests.browser.test_pages import findings
@@ -58,3 +59,21 @@ def test_a_payload_is_folded_copied_and_searched(server: str, context: BrowserCo
     page.get_by_text("ada@example.com").wait_for()
     assert findings(visit) == []
     assert (visit.complaints, dialogs) == ([], [])
+
+
+def test_two_generations_are_compared_from_a_generations_page(server: str, context: BrowserContext) -> None:
+    visit = log_in(server, context, "viewer")
+    facts = factories.route(factories.install(), "contact", mode="projection", masks=("$.mail",))
+    for stage in ("lead", "customer"):
+        item = rows.work_row(rows.event_row(facts, payload=json.dumps({"id": 1, "mail": "a@b", "stage": stage})), State.PROCESSED)
+    for scheme in ("light", "dark"):
+        visit.page.emulate_media(color_scheme=scheme)
+        visit.open(f"/admin/generations/{item.work_id}/")
+        assert findings(visit) == []
+        visit.page.get_by_role("link", name="Compare with the generation before").click()
+        visit.page.locator("ins", has_text='"customer"').wait_for()
+        assert visit.page.locator("del").inner_text().strip() == '"stage": "lead"'
+        assert findings(visit) == []
+    visit.page.set_viewport_size({"width": 400, "height": 800})
+    assert visit.page.evaluate("document.documentElement.scrollWidth") <= 400
+    assert visit.complaints == []
