@@ -158,11 +158,17 @@ class Service:
     # ---- over HTTP
 
     def request(self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None) -> tuple[int, Any]:
-        """Status and answer of one request on a connection of its own: JSON parsed, anything else as text."""
+        """Status and answer of one request on a connection of its own: JSON parsed, anything else as text.
+
+        Raises OSError when there is no whole answer.
+        """
         with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_SECONDS)) as connection:
-            connection.request(method, path, body or None, dict(headers or {}))
-            response = connection.getresponse()
-            text = response.read().decode("utf-8", "replace")
+            try:
+                connection.request(method, path, body or None, dict(headers or {}))
+                response = connection.getresponse()
+                text = response.read().decode("utf-8", "replace")
+            except http.client.HTTPException as error:  # killed between the head of its answer and the body
+                raise ConnectionError(f"the answer broke off: {error!r}") from error
             return response.status, json.loads(text) if response.headers.get_content_type() == "application/json" else text
 
     def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, Any]:

@@ -48,8 +48,10 @@ def installation(server: PrivateServer) -> Iterator[Service]:
 
 @pytest.fixture
 def site(installation: Service, server: PrivateServer) -> Iterator[Service]:
-    """Without a receipt, with a web server that has written down the endpoints."""
+    """Without a receipt and a spooled delivery, with a web server that has written down the endpoints."""
     installation.fetch("DELETE FROM `_System_ConnectorReceipt`")
+    for left in (installation.folder / "spool").glob("*.journal"):
+        left.unlink()
     installation.start_web()
     installation.until_serving()
     installation.until((installation.folder / "spool" / "endpoints.json").exists, "the endpoints are written down")
