@@ -10,7 +10,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from django import forms
-from django.db.models import Max, Min, Model
+from django.db.models import Max, Min, Model, QuerySet
 from django.test import Client
 
 from connectors.models import Endpoint, Pack, Receipt, Record, Route, UnverifiedDelivery
@@ -134,6 +134,7 @@ def deep(cursor: Cursor, rows: list[Any]) -> Cursor:
     if cursor.value is not None:
         span = Receipt.objects.aggregate(first=Min("received_at"), last=Max("received_at"))
         return replace(cursor, value=span["first"] + (span["last"] - span["first"]) / 2)
+    ids: QuerySet[Any]
     if rows and isinstance(rows[0], Lane) and rows[0].head is None:
         ids = LaneHold.objects.all()
     elif not rows or isinstance(rows[0], Lane):
@@ -154,7 +155,8 @@ def choices(context: Any, name: str, namespace: str) -> Iterator[dict[str, str]]
     first = next(iter(context["found"].rows), None)
     for field, of in filters.form.fields.items():
         if isinstance(of, forms.ChoiceField):
-            values = [str(value) for value, _ in of.choices if value]
+            offered: Any = of.choices
+            values = [str(value) for value, _ in offered if value]
         elif isinstance(of, MomentField):
             values = ["1h", "5d"]
         else:

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.usefixtures("database"), pytest.mark.scale, pytest.mar
 
 SIZE = Size(size(30_000, 1_000_000), size(6_000, 200_000), size(1_500, 50_000))
 IS_FULL = SIZE.events == 1_000_000
-STATEMENTS = {"overview": 45, "trace": 40, "source": 26, "lane": 24, "generation": 24, "dead-letter": 24}
+STATEMENTS = {"overview": 45, "trace": 40, "audit": 26, "source": 26, "lane": 24, "generation": 24, "dead-letter": 24}
 """Of a page, whatever is stored; 20 of any other one."""
 SERVED = frozenset({"receipts", "events", "generations", "records", "unverified"})
 """Lists of which an index serves most filters: such a page reads little more than what it shows."""
