@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, path, register_converter
 
+from ops_ui.glossary import KEYS
 from ops_ui.rooms import OVERVIEW, sections
 
 
@@ -53,6 +54,7 @@ class ConsoleSite(AdminSite):
             endpoints,
             events,
             generations,
+            help,
             jobs,
             lanes,
             packs,
@@ -70,7 +72,7 @@ class ConsoleSite(AdminSite):
         # a verb before a key
         acting = (actions, bulk, work_actions, stops, receipt_actions, reveals)
         rooms = (*acting, trace, comparisons, receipts, events, generations, lanes, dead_letters, jobs, sources, records, destinations)
-        setup = (configuration, audit, endpoint_actions, endpoints, packs, routes, connections)
+        setup = (configuration, audit, endpoint_actions, endpoints, packs, routes, connections, help)
         pages = [one for room in (*rooms, *setup) for one in room.URLS]
         return [*(path(url, self.admin_view(view), name=name) for url, view, name in pages), *super().get_urls()]
 
@@ -96,4 +98,4 @@ class ConsoleSite(AdminSite):
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
         """The context of every admin page, with the rooms that this user may enter."""
         current = getattr(request, "room", None) or (OVERVIEW if request.path_info.endswith("/admin/") else None)
-        return {**super().each_context(request), "sections": sections(request.user), "room": current}
+        return {**super().each_context(request), "sections": sections(request.user), "room": current, "keys": KEYS}

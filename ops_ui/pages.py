@@ -67,6 +67,8 @@ class Listing:
     table: Callable[[list[Any]], ConsoleTable]
     empty: str
     """What to do next where nothing was ever stored."""
+    next_room: Room | None = None
+    """Where that is done: the sentence ends with a link there, for whoever may enter."""
     order: keyset.Order = keyset.NEWEST_FIRST
     read: Callable[[Any, keyset.Cursor | None, int], keyset.Page] | None = None
     """Reads a page (of so many rows) of a list that has its own way and order: given the filter form and the cursor."""
@@ -96,6 +98,7 @@ def show_list(request: HttpRequest, listing: Listing, extra: Mapping[str, Any] |
         "found": found,
         "table": table,
         "empty": listing.empty,
+        "next_room": listing.next_room if listing.next_room and request.user.has_perm(listing.next_room.permission) else None,
         "at_start": cursor is None,
         **(extra or {}),
     }

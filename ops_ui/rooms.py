@@ -12,33 +12,40 @@ class HasPermissions(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """One entry of the navigation. `name` is its URL's name within `admin:` and the key that marks it as current."""
+    """One entry of the navigation. `name` is its URL's name within `admin:` and marks it as current.
+
+    `key` goes there after `g`; `word` is what the glossary says of it.
+    """
 
     name: str
     title: str
     permission: str
     section: str = ""
+    key: str = ""
+    word: str = ""
 
 
-OVERVIEW: Final = Room("index", "Overview", "projection.view_workitem")
-TRACE: Final = Room("trace", "Trace", "projection.view_event")
-RECEIPTS: Final = Room("receipts", "Receipts", "connectors.view_receipt", "Flow")
-EVENTS: Final = Room("events", "Events", "projection.view_event", "Flow")
-GENERATIONS: Final = Room("generations", "Generations", "projection.view_workitem", "Flow")
-LANES: Final = Room("lanes", "Lanes", "projection.view_workitem", "Flow")
-DEAD_LETTERS: Final = Room("dead_letters", "Dead letters", "projection.view_workitem", "Flow")
-JOBS: Final = Room("replays", "Replays", "projection.view_job", "Flow")
-SOURCES: Final = Room("sources", "Sources", "projection.view_event", "Flow")
-RECORDS: Final = Room("records", "Records", "connectors.view_record", "Flow")
-PACKS: Final = Room("packs", "Packs", "connectors.view_pack", "Set-up")
-ENDPOINTS: Final = Room("endpoints", "Endpoints", "connectors.view_endpoint", "Set-up")
-ROUTES: Final = Room("routes", "Routes", "connectors.view_route", "Set-up")
-CONNECTIONS: Final = Room("connections", "Connections", "connectors.view_connection", "Set-up")
-UNVERIFIED: Final = Room("unverified", "Failed signatures", "connectors.view_unverifieddelivery", "Set-up")
-DESTINATIONS: Final = Room("destinations", "Destinations", "projection.view_destination", "Service")
-PAUSES: Final = Room("pauses", "Pauses", "connectors.view_namespace", "Service")
-WORKERS: Final = Room("workers", "Workers", "projection.view_worker", "Service")
-AUDIT: Final = Room("audit", "Audit", "connectors.view_auditentry", "Service")
+OVERVIEW: Final = Room("index", "Overview", "projection.view_workitem", key="o")
+TRACE: Final = Room("trace", "Trace", "projection.view_event", key="t")
+RECEIPTS: Final = Room("receipts", "Receipts", "connectors.view_receipt", "Flow", "r", "receipt")
+EVENTS: Final = Room("events", "Events", "projection.view_event", "Flow", "e", "event")
+GENERATIONS: Final = Room("generations", "Generations", "projection.view_workitem", "Flow", "g", "generation")
+LANES: Final = Room("lanes", "Lanes", "projection.view_workitem", "Flow", "l", "lane")
+DEAD_LETTERS: Final = Room("dead_letters", "Dead letters", "projection.view_workitem", "Flow", "d", "dead-letter")
+JOBS: Final = Room("replays", "Replays", "projection.view_job", "Flow", "p", "replay")
+SOURCES: Final = Room("sources", "Sources", "projection.view_event", "Flow", "s", "source")
+RECORDS: Final = Room("records", "Records", "connectors.view_record", "Flow", "c")
+PACKS: Final = Room("packs", "Packs", "connectors.view_pack", "Set-up", "k", "pack")
+ENDPOINTS: Final = Room("endpoints", "Endpoints", "connectors.view_endpoint", "Set-up", "n", "endpoint")
+ROUTES: Final = Room("routes", "Routes", "connectors.view_route", "Set-up", "u", "route")
+CONNECTIONS: Final = Room("connections", "Connections", "connectors.view_connection", "Set-up", "b")
+UNVERIFIED: Final = Room("unverified", "Failed signatures", "connectors.view_unverifieddelivery", "Set-up", "f")
+DESTINATIONS: Final = Room("destinations", "Destinations", "projection.view_destination", "Service", "i", "destination")
+PAUSES: Final = Room("pauses", "Pauses", "connectors.view_namespace", "Service", "h")
+WORKERS: Final = Room("workers", "Workers", "projection.view_worker", "Service", "w", "claim")
+AUDIT: Final = Room("audit", "Audit", "connectors.view_auditentry", "Service", "a", "audit")
+WORDS: Final = Room("words", "Words", OVERVIEW.permission, "Help")
+KEYS: Final = Room("keys", "Keys", OVERVIEW.permission, "Help")
 USERS: Final = Room("auth_user_changelist", "Users", "auth.view_user", "Service")
 
 ROOMS: Final = (
@@ -62,6 +69,8 @@ ROOMS: Final = (
     WORKERS,
     AUDIT,
     USERS,
+    WORDS,
+    KEYS,
 )
 
 

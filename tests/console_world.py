@@ -87,6 +87,8 @@ class World:
             "pauses": "/admin/pauses/",
             "workers": "/admin/workers/",
             "audit": "/admin/audit/",
+            "words": "/admin/help/words/",
+            "keys": "/admin/help/keys/",
             "audit-entry": f"/admin/audit/{self.entry}/",
         }
 

@@ -9,10 +9,12 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from django import template
+from django.urls import reverse
 from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from ops_ui import read_only_console, viewer_zone
+from ops_ui.glossary import BY_SLUG
 
 register = template.Library()
 
@@ -65,6 +67,21 @@ def _local(at: datetime) -> str:
     if local.replace(fold=0).utcoffset() == local.replace(fold=1).utcoffset():
         return text
     return f"{text} {local.isoformat()[-6:]}"
+
+
+@register.simple_tag
+def word(slug: str) -> SafeString | str:
+    """The small link to what the glossary says of a word; nothing for no word."""
+    if not slug:
+        return ""
+    known = BY_SLUG[slug]
+    return format_html(
+        '<a class="word" href="{}#{}" title="{}"><span aria-hidden="true">?</span><span class="visually-hidden">What is: {}</span></a>',
+        reverse("admin:words"),
+        slug,
+        known.short,
+        known.word,
+    )
 
 
 @register.simple_tag

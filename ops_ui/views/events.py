@@ -28,7 +28,8 @@ def listing(request: HttpRequest) -> HttpResponseBase:
             rows=Event.objects.defer("payload", "route_snapshot", "last_error"),
             filters=EventFilter,
             table=lambda found: EventTable(found, names=labels.routes(row.route_id for row in found)),
-            empty="No event has been admitted yet. Receipts become events as soon as the router runs; see the page “Workers”.",
+            empty="No event has been admitted yet. Receipts become events as soon as the router runs.",
+            next_room=rooms.WORKERS,
         ),
     )
 

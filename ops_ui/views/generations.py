@@ -34,7 +34,8 @@ def listing(request: HttpRequest) -> HttpResponseBase:
             rows=WorkItem.objects.defer("last_error", "discard_reason"),
             filters=GenerationFilter,
             table=lambda found: WorkTable(found, names=labels.routes(row.route_id for row in found)),
-            empty="No work has been admitted yet. Events of a published route become work; see the page “Routes”.",
+            empty="No work has been admitted yet. Events of a published route become work.",
+            next_room=rooms.ROUTES,
         ),
     )
 

@@ -33,7 +33,8 @@ def listing(request: HttpRequest) -> HttpResponseBase:
             rows=rows,
             filters=ReceiptFilter,
             table=lambda found: ReceiptTable(found, names=labels.packs(row.pack_id for row in found)),
-            empty="No delivery has arrived yet. Point a provider at one of the URLs on the page “Packs”, or load the demo.",
+            empty="No delivery has arrived yet. Point a provider at the URL of an endpoint, or load the demo (script/manage load_demo).",
+            next_room=rooms.ENDPOINTS,
         ),
     )
 
@@ -114,6 +115,7 @@ def unverified(request: HttpRequest) -> HttpResponseBase:
             filters=None,
             table=lambda found: UnverifiedTable(found, names=labels.endpoints(row.endpoint_id for row in found)),
             empty="No delivery failed its signature check. While an endpoint keeps them, they are shown here and never routed.",
+            next_room=rooms.ENDPOINTS,
         ),
     )
 

@@ -43,6 +43,7 @@ def listing(request: HttpRequest) -> HttpResponseBase:
             filters=RecordFilter,
             table=RecordTable,
             empty="No live record yet. A route with the flow “record_table” folds its events into records that you can read here.",
+            next_room=rooms.ROUTES,
         ),
     )
 

@@ -30,7 +30,8 @@ def listing(request: HttpRequest) -> HttpResponseBase:
             rows=Event.objects.none(),
             filters=SourceFilter,
             table=_table,
-            empty="No record has sent anything yet. A source appears with its first event; see the page “Receipts”.",
+            empty="No record has sent anything yet. A source appears with its first event.",
+            next_room=rooms.RECEIPTS,
             read=lambda filters, cursor, size: source_reads.sources(filters.which(), cursor, size),
         ),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
+from projection.clock import now
 from projection.models import WorkItem
 from projection.states import State
 from tests import factories, rows
@@ -60,7 +61,7 @@ def test_a_dead_letter_that_somebody_else_discarded_takes_its_tick_along(visit: 
     first, second = two_dead_letters()
     page = open_live(visit, DEAD_LETTERS)
     page.check("text=All on this page")
-    WorkItem.objects.filter(work_id=second).update(discarded_at=rows.now())
+    WorkItem.objects.filter(work_id=second).update(discarded_at=now())
     refresh(page)
     expect(page.locator('input[name="work"]')).to_have_count(1)
     expect(page.locator(f'input[value="{first}"]')).to_be_checked()

@@ -7,7 +7,7 @@
   document.addEventListener("keydown", (event) => {
     const box = document.querySelector("[data-quick-trace]");
     if (!box) return;
-    if (event.key === "/" && !event.ctrlKey && !event.metaKey && !event.altKey && !isWriting(document.activeElement)) {
+    if (event.key === "/" && localStorage.getItem("headrace-keys") !== "off" && !document.querySelector("dialog[open]") && !event.ctrlKey && !event.metaKey && !event.altKey && !isWriting(document.activeElement)) {
       event.preventDefault();
       before = document.activeElement;
       box.focus();
