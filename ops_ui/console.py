@@ -71,7 +71,20 @@ class ConsoleSite(AdminSite):
 
         # a verb before a key
         acting = (actions, bulk, work_actions, stops, receipt_actions, reveals)
-        rooms = (*acting, trace, comparisons, receipts, events, generations, lanes, dead_letters, jobs, sources, records, destinations)
+        rooms = (
+            *acting,
+            trace,
+            comparisons,
+            receipts,
+            events,
+            generations,
+            lanes,
+            dead_letters,
+            jobs,
+            sources,
+            records,
+            destinations,
+        )
         setup = (configuration, audit, endpoint_actions, endpoints, packs, routes, connections, help)
         pages = [one for room in (*rooms, *setup) for one in room.URLS]
         return [*(path(url, self.admin_view(view), name=name) for url, view, name in pages), *super().get_urls()]
