@@ -48,8 +48,8 @@
 -- name: read_part_of_failures_from_its_end
 -- Backwards on the same index.
 (SELECT %s AS Part, COUNT(*), MIN(x.At) FROM (
-  SELECT CreatedDate DESC AS At FROM `_System_ConnectorWorkFailure` FORCE INDEX (ix_failure_created)
-  WHERE CreatedDate DESC > %s AND CreatedDate DESC <= %s ORDER BY CreatedDate DESC LIMIT %s) x)
+  SELECT CreatedDate AS At FROM `_System_ConnectorWorkFailure` FORCE INDEX (ix_failure_created)
+  WHERE CreatedDate > %s AND CreatedDate <= %s ORDER BY CreatedDate DESC LIMIT %s) x)
 
 -- name: read_newest_ended
 -- The newest generations that ended in one state: (id, when). Replays are left out: they take the inputs of another one.

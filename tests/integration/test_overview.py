@@ -68,6 +68,20 @@ def test_a_busy_part_is_estimated_from_how_far_its_cap_reached(monkeypatch: pyte
     assert received.sentence.startswith("Received: about 6")
 
 
+def test_busy_ends_and_failed_attempts_are_estimated_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flow_reads, "ROWS_A_PART", 10)
+    moment = now()
+    begin = moment - timedelta(minutes=30)
+    for number in range(60):
+        at = begin + timedelta(seconds=number + 0.5)
+        item = rows.work_row(rows.event_row(rows.PAGES, source_id=str(number)), State.PROCESSED, terminal_at=at)
+        rows.failure_row(item, created_date=at)
+    _, _, executed, failed = flow_reads.flow(HOUR, moment)
+    for series in (executed, failed):
+        assert heights(series)[30] == pytest.approx(60, rel=0.1)
+        assert series.is_estimated
+
+
 def test_a_burst_is_rather_told_too_small_than_too_large() -> None:
     begin = now()
 
