@@ -6,8 +6,8 @@ schedule that it ran, would then be due for all others an hour later; and it wou
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-from time import monotonic, sleep
+from datetime import timedelta
+from time import sleep
 from typing import Any, Final
 
 from django.db.models import DateTimeField, Func
@@ -47,21 +47,8 @@ class Queue(ORM):  # type: ignore[misc]  # django-q2 has no types
         ]
 
 
-class _Time:
-    """The database's time from the first question on, which alone asks it."""
-
-    def __init__(self) -> None:
-        self._first: tuple[datetime, float] | None = None
-
-    def now(self) -> datetime:
-        if self._first is None:
-            self._first = clock.now(), monotonic()
-        asked, at = self._first
-        return (asked + timedelta(seconds=monotonic() - at)).astimezone(UTC)
-
-
 def scheduler(broker: Any = None) -> None:
     """Put what is due by the schedules into the queue, as django-q2's own does. One more statement than that."""
-    time = _Time()
-    django_q_scheduler.timezone, django_q_scheduler.localtime = time, time.now
+    # It asks `timezone.now` once, for what is due, and `localtime` for each run that was missed.
+    django_q_scheduler.timezone, django_q_scheduler.localtime = clock, clock.lately
     django_q_scheduler.scheduler(broker=broker)
