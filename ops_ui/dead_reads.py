@@ -25,6 +25,7 @@ MOST_DEATHS: Final = 50_000
 """Deaths that the heat table looks at: some 100 ms. With more of them in its period it says so."""
 MOST_CELLS: Final = 2_000
 NEWEST: Final = 500
+"""Newest open dead letters that are grouped by error; more would not change which errors are news."""
 
 
 @dataclass(frozen=True, slots=True)

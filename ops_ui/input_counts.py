@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from projection.models import WorkItem
-from projection.sending import Sender
+from projection.sending import Sender, chunks
 from projection.states import TERMINAL
 
 SAMPLE: Final = 200
@@ -51,8 +51,8 @@ def newest() -> Histogram:
     bounds = WorkItem.objects.read_lower_bounds(ids) if ids else []
     asked = [(item, key, lower or 0, own, COUNTED) for item, key, own, lower, mixed in bounds if not mixed]
     counts: list[int] = []
-    for start in range(0, len(asked), PIECES_A_STATEMENT):
-        counts += [count for _, count in _sql.fetch_each("read_part_of_inputs", asked[start : start + PIECES_A_STATEMENT])]
+    for some in chunks(asked, PIECES_A_STATEMENT):
+        counts += [count for _, count in _sql.fetch_each("read_part_of_inputs", some)]
     return histogram(count for count in counts if count)
 
 

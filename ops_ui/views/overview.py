@@ -23,8 +23,6 @@ from projection import clock
 from projection.models import LaneHold, WorkItem
 from projection.states import ReceiptState, State
 
-DEAD_READ: Final = 500
-"""Newest dead items that are grouped by error; more would not change which errors are news."""
 ERRORS_SHOWN: Final = 6
 LANES_SHOWN: Final = 5
 
@@ -85,9 +83,10 @@ def _facts(now: datetime, window: Window) -> dict[str, Any]:
     dead = dead_reads.open_now()
     series = flow_reads.flow(window, now)
     audit = audit_results.last()
+    cards = _cards(now, receipts, work, waiting, dead.count)
     return {
         "now": now,
-        "cards": (cards := _cards(now, receipts, work, waiting, dead.count)),
+        "cards": cards,
         "ages": [Age(card, age_share(card.age.total_seconds())) for card in cards if card.age is not None],
         "age_marks": age_marks(),
         "window": window,
@@ -134,7 +133,7 @@ def _cards(  # what `_facts` has read
 
 def _dead_groups(rows: QuerySet[WorkItem]) -> list[DeadGroup]:
     groups: dict[str, list[Any]] = {}
-    for row in rows.values("error_fingerprint", "last_error", "terminal_at")[:DEAD_READ]:
+    for row in rows.values("error_fingerprint", "last_error", "terminal_at"):
         groups.setdefault(row["error_fingerprint"] or "", []).append(row)
     largest = sorted(groups.items(), key=lambda pair: (-len(pair[1]), pair[0]))[:ERRORS_SHOWN]
     return [
