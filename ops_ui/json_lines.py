@@ -11,7 +11,6 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Final
 
 STRING: Final = re.compile(r'"(?:[^"\\]++|\\.|\\\Z)*+"?', re.DOTALL)
@@ -95,9 +94,3 @@ def _tokens(text: str) -> Iterator[tuple[int, int, str]]:
         at = end
     if at < len(text):
         yield at, len(text), ""
-
-
-def gaps(text: str, lines: Lines) -> list[str]:
-    """What stands in no line: before the first, between two and after the last. Of JSON that was laid out: white space."""
-    ends = [(0, 0), *zip(lines.starts, lines.ends, strict=True), (len(text), len(text))]
-    return [text[before[1] : after[0]] for before, after in pairwise(ends)]

@@ -15,7 +15,6 @@ from ops_ui.json_lines import STRING
 from ops_ui.templatetags.console import literal
 
 _COLON: Final = re.compile(r"[ \t\n\r]*:")
-
 _TIGHT: Final = re.compile(r":(?![ \t\n\r])")
 
 

@@ -17,8 +17,6 @@ from projection.models import Event
 
 MASKED_AT_MOST: Final = 5 * 1024 * 1024
 """Length up to which a page masks a text: all of it must be read and parsed for that, about a second for this length."""
-
-
 _CONTINUING: Final = bytes(range(0x80, 0xC0))
 """Bytes of UTF-8 that begin no character."""
 

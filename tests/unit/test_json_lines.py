@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from connectors.masking import mask
-from ops_ui.json_lines import Lines, as_sent, gaps, laid_out
+from ops_ui.json_lines import Lines, as_sent, laid_out
 
 WHITE = set(" \t\n\r")
 SCALARS = st.sampled_from(["null", "true", "1.0", "12345678901234567890", "1E400", "-0", "1e-7"]) | st.text().map(json.dumps)
@@ -44,6 +45,12 @@ JSON = padded(
 
 def shown(text: str, lines: Lines) -> list[str]:
     return ["  " * depth + text[start:end] for start, end, depth in zip(lines.starts, lines.ends, lines.depths, strict=True)]
+
+
+def gaps(text: str, lines: Lines) -> list[str]:
+    """What stands in no line: before the first, between two and after the last."""
+    ends = [(0, 0), *zip(lines.starts, lines.ends, strict=True), (len(text), len(text))]
+    return [text[before[1] : after[0]] for before, after in pairwise(ends)]
 
 
 @given(JSON)
