@@ -46,7 +46,6 @@ class ConsoleSite(AdminSite):
             audit,
             bulk,
             comparisons,
-            configuration,
             connections,
             dead_letters,
             destinations,
@@ -67,6 +66,7 @@ class ConsoleSite(AdminSite):
             stops,
             trace,
             work_actions,
+            workers,
         )
 
         # a verb before a key
@@ -85,7 +85,7 @@ class ConsoleSite(AdminSite):
             records,
             destinations,
         )
-        setup = (configuration, audit, endpoint_actions, endpoints, packs, routes, connections, help)
+        setup = (workers, audit, endpoint_actions, endpoints, packs, routes, connections, help)
         pages = [one for room in (*rooms, *setup) for one in room.URLS]
         return [*(path(url, self.admin_view(view), name=name) for url, view, name in pages), *super().get_urls()]
 

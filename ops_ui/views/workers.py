@@ -1,4 +1,4 @@
-"""Workers: read-only."""
+"""Workers, and what the installation does by itself: the last audit and retention. Read-only."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GONE_SHOWN = timedelta(hours=1)
 
 
 @page(rooms.WORKERS)
-def workers(request: HttpRequest) -> HttpResponseBase:
+def listing(request: HttpRequest) -> HttpResponseBase:
     now = clock.now()
     alive = list(counts.live_workers(now)[:WORKERS_SHOWN])
     seen = Worker.objects.filter(seen_at__gte=now - GONE_SHOWN, seen_at__lt=now - timedelta(seconds=ALIVE_SECONDS))
@@ -39,4 +39,4 @@ def workers(request: HttpRequest) -> HttpResponseBase:
     return show(request, "console/workers.html", "Workers", **context)
 
 
-URLS: Final[Urls] = (("workers/", workers, "workers"),)
+URLS: Final[Urls] = (("workers/", listing, "workers"),)
