@@ -10,10 +10,14 @@ import tomllib
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
-from connectors import configuration, configuration_apply, stored_secrets
+from django.conf import settings
+
+from connectors import addresses, configuration, configuration_apply, stored_secrets
 from connectors.configuration import Configuration
 from connectors.configuration_report import Report
 from connectors.demo import samples
@@ -25,6 +29,8 @@ RECEIVER: Final = "demo-receiver"
 CLOSED: Final = "demo-closed"
 PATHS: Final = {RECEIVER: "/demo/receiver", CLOSED: "/demo/closed"}
 """Connections of the demo → the paths of `connectors.demo.urls` that they lead to."""
+SWITCH: Final = {"open": RECEIVER, "closed": CLOSED}
+"""What `load_demo --receiver` says → the connection whose path the orders take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,24 +43,47 @@ class Loaded:
     """Samples that were stored by an earlier load."""
 
 
-def load(service_url: str, *, actor: str) -> Loaded:
-    """Apply the demo's configuration and post its samples. `service_url` is where this service answers, e.g. `http://127.0.0.1:8000`.
+def load(service_url: str, *, actor: str, orders: int = 0, receiver: str | None = None) -> Loaded:
+    """Apply the demo's configuration, post its samples and `orders` new orders (none: loading again changes nothing).
+
+    `service_url` is where this service answers, e.g. `http://127.0.0.1:8000`. `receiver` is `open` or `closed`: where the orders go
+    from now on; None leaves that as it is.
 
     Raises BadConfiguration when the namespace holds something that is in the demo's way (an endpoint's slug, for example).
     """
-    report = configuration_apply.apply(_configuration(service_url), actor=actor, reason="demo")
+    report = configuration_apply.apply(_configuration(service_url, receiver), actor=actor, reason="demo")
     outcomes = Counter(samples.post_all(report.namespace, service_url))
     known = outcomes.pop(samples.KNOWN, 0)
+    outcomes.update(samples.post_orders(report.namespace, service_url, orders))
     return Loaded(report, dict(outcomes), known)
 
 
-def _configuration(service_url: str) -> Configuration:
+def refused_address(service_url: str) -> str | None:
+    """The sentence for an address that flows may not post to, so that the demo's forwards would fail; None for any other.
+
+    Only what needs no DNS is looked at: an IP address, or localhost.
+    """
+    host = urlsplit(service_url).hostname or ""
+    try:
+        address = ip_address("127.0.0.1" if host == "localhost" else host)
+    except ValueError:
+        return None
+    if addresses.is_allowed(str(address), addresses.networks(settings.HEADRACE_FORWARD_ALLOWED_NETWORKS)):
+        return None
+    return (
+        f"flows may not post to {host}, where the demo's receivers are, so its forwards fail and are retried; "
+        f"start with HEADRACE_FORWARD_ALLOWED_NETWORKS={ip_network(address)} to let them."
+    )
+
+
+def _configuration(service_url: str, receiver: str | None) -> Configuration:
     """The file, with this service's address and fresh secrets for the endpoints and connections that are not there yet."""
     table = tomllib.loads(FILE.read_text(encoding="utf-8"))
     namespace = table["namespace"]
     endpoints = set(
         Endpoint.objects.filter(namespace=namespace).exclude(state=EndpointState.REMOVED).values_list("slug", flat=True)
     )
+    base = service_url.rstrip("/")
     connections = dict(Connection.objects.filter(namespace=namespace).values_list("name", "url"))
     for section in table["packs"].values():
         for slug, endpoint in section.get("endpoint", {}).items():
@@ -63,8 +92,10 @@ def _configuration(service_url: str) -> Configuration:
     signing = stored_secrets.generated()
     for name, connection in table["connections"].items():
         # An operator may have led it elsewhere since; the demo does not lead it back.
-        connection["url"] = connections.get(name, service_url.rstrip("/") + PATHS[name])
+        connection["url"] = connections.get(name, base + PATHS[name])
         _add_secret(connection, name in connections, signing)
+    if receiver is not None:
+        table["connections"][CLOSED]["url"] = base + PATHS[SWITCH[receiver]]
     return configuration.of_table(table)
 
 

@@ -1,4 +1,4 @@
-"""The demo's destinations: one that verifies what `http_forward` sends and counts it, one that is closed for ever.
+"""The demo's destinations: one that verifies what `http_forward` sends and counts it, one that is always closed.
 
 They exist only while the demo's connection does, keep nothing of what they receive, and answer nobody who cannot sign.
 """
@@ -45,9 +45,7 @@ def receiver(request: HttpRequest) -> HttpResponse:
 @require_POST
 def closed(_request: HttpRequest) -> HttpResponse:
     """410, always: a destination that was shut down, so that the demo has dead letters to look at and to replay."""
-    return _refuse(
-        410, "closed", "Closed on purpose. Give the connection demo-closed the URL of demo-receiver (config apply), then replay."
-    )
+    return _refuse(410, "closed", "Closed on purpose. script/manage load_demo --receiver open opens it; then replay.")
 
 
 def _verifies(secret: str, request: HttpRequest, body: bytes) -> bool:

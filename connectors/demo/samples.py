@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -24,8 +25,10 @@ from connectors.signatures.hubspot import TIMESTAMP_HEADER, V3_HEADER, sign_v3
 from connectors.signatures.plain import HmacSha256
 
 FOLDER: Final = Path(__file__).parent
-ENDPOINTS: Final = ("hubspot", "github", "messages", "orders")
+ORDERS: Final = "orders"
+ENDPOINTS: Final = ("hubspot", "github", "messages", ORDERS)
 """Slugs of the demo's endpoints; the samples of each stand in `<slug>.jsonl`, one delivery a line."""
+JSON: Final = {"Content-Type": "application/json"}
 KNOWN: Final = "known"
 EARLIEST: Final = 500
 """Receipts of an endpoint among which a sample is looked for: the demo's are its first ones."""
@@ -54,27 +57,54 @@ SIGNERS: Final[dict[str, Signer]] = {
     "hubspot": _hubspot,
     "github": _hmac(GitHub.signature),
     "messages": _messages,
-    "orders": _hmac(Generic.signature),
+    ORDERS: _hmac(Generic.signature),
 }
 
 
 def post_all(namespace: str, service_url: str) -> Iterator[str]:
     """Receive each sample; yields the ingress's code for it, or `known` for one that was stored before this call."""
     for slug in ENDPOINTS:
-        endpoint = endpoints_cache.load((namespace, slug))
-        if endpoint is None:
-            raise LookupError(f"the demo's endpoint {slug!r} is missing in namespace {namespace!r}; load the demo's configuration")
+        endpoint = _endpoint(namespace, slug)
         stored = _stored(endpoint)
         for headers, body in read(slug):
             yield KNOWN if hashlib.sha256(body).hexdigest() in stored else _post(endpoint, service_url, headers, body)
+
+
+def post_orders(namespace: str, service_url: str, count: int) -> Iterator[str]:
+    """Receive `count` new orders, which the demo's closed destination will refuse; yields the ingress's code for each.
+
+    One in ten is a second event of the order before it, so that lanes and replays have an order to keep.
+    """
+    endpoint = _endpoint(namespace, ORDERS)
+    batch = secrets.token_hex(4)
+    for number in range(count):
+        paid = number % 10 == 9
+        order = {"id": f"ord_{batch}_{number - paid}", "total": f"{number % 90 + 9}.90"}
+        item = {
+            "id": f"evt_{batch}_{number}",
+            "type": "order.paid" if paid else "order.placed",
+            "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
+            "order": order,
+        }
+        yield _post(endpoint, service_url, JSON, _compact(item))
 
 
 def read(slug: str) -> Iterator[tuple[dict[str, str], bytes]]:
     """The samples of an endpoint: headers and exact bytes of the body (compact, as providers send it)."""
     for line in (FOLDER / f"{slug}.jsonl").read_text(encoding="utf-8").splitlines():
         sample: dict[str, Any] = json.loads(line)
-        body = json.dumps(sample["body"], ensure_ascii=False, separators=(",", ":")).encode()
-        yield {"Content-Type": "application/json", **sample.get("headers", {})}, body
+        yield {**JSON, **sample.get("headers", {})}, _compact(sample["body"])
+
+
+def _compact(body: object) -> bytes:
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _endpoint(namespace: str, slug: str) -> EndpointFacts:
+    endpoint = endpoints_cache.load((namespace, slug))
+    if endpoint is None:
+        raise LookupError(f"the demo's endpoint {slug!r} is missing in namespace {namespace!r}; load the demo's configuration")
+    return endpoint
 
 
 def _stored(endpoint: EndpointFacts) -> frozenset[str]:

@@ -22,9 +22,9 @@ from projection import clock
 URL = "http://127.0.0.1:8000"
 
 
-def load_demo() -> dict:
+def load_demo(*arguments: str) -> dict:
     out = io.StringIO()
-    call_command("load_demo", "--json", stdout=out)
+    call_command("load_demo", "--json", *arguments, stdout=out)
     return json.loads(out.getvalue())
 
 
@@ -62,6 +62,55 @@ def test_a_load_that_was_cut_off_is_completed_by_the_next(database):
     load_demo()
     Receipt.objects.filter(id__in=list(Receipt.objects.order_by("-id").values_list("id", flat=True)[:5])).delete()
     assert load_demo()["posted"] == {"accepted": 5}
+
+
+def test_orders_come_on_top_each_time_they_are_asked_for(database):
+    load_demo()
+    before = Receipt.objects.count()
+    assert load_demo("--orders", "20")["posted"] == {"accepted": 20}
+    assert load_demo("--orders", "20")["posted"] == {"accepted": 20}
+    assert Receipt.objects.count() == before + 40
+    newest = [json.loads(body) for body in Receipt.objects.order_by("-id").values_list("body", flat=True)[:40]]
+    assert len({item["id"] for item in newest}) == 40
+    assert len({item["order"]["id"] for item in newest}) == 36  # each tenth is a second event of the order before it
+    assert load_demo()["posted"] == {}
+
+
+@pytest.mark.parametrize("count", ["-1", "10001"])
+def test_a_count_of_orders_that_is_out_of_bounds_is_refused(database, count):
+    out = io.StringIO()
+    with pytest.raises(SystemExit) as ended:
+        call_command("load_demo", "--json", "--orders", count, stdout=out)
+    assert ended.value.code == 2
+    assert json.loads(out.getvalue())["error"]["reason"] == "--orders must be 0 to 10000."
+    assert Endpoint.objects.count() == 0
+
+
+def test_the_receiver_of_the_orders_is_opened_and_closed_by_a_switch(database):
+    load_demo()
+    assert load_demo("--receiver", "closed")["changed"] == []
+    assert load_demo("--receiver", "open")["changed"] == ["connection demo-closed"]
+    assert Connection.objects.get(name=demo.CLOSED).url == f"{URL}/demo/receiver"
+    assert load_demo()["changed"] == []
+    assert load_demo("--receiver", "closed")["changed"] == ["connection demo-closed"]
+    assert Connection.objects.get(name=demo.CLOSED).url == f"{URL}/demo/closed"
+
+
+@pytest.mark.parametrize(
+    ("service_url", "allowed", "setting"),
+    [
+        ("http://127.0.0.1:8000", [], "127.0.0.1/32"),
+        ("http://localhost:8000", [], "127.0.0.1/32"),
+        ("http://[::1]:8000", ["127.0.0.1/32"], "::1/128"),
+        ("http://127.0.0.1:8000", ["127.0.0.1/32"], None),
+        ("https://hooks.example.com", [], None),
+    ],
+)
+def test_an_address_that_flows_may_not_post_to_is_told(database, settings, service_url, allowed, setting):
+    settings.HEADRACE_FORWARD_ALLOWED_NETWORKS = allowed
+    warnings = load_demo("--service-url", service_url)["warnings"]
+    assert len(warnings) == (setting is not None)
+    assert all(f"HEADRACE_FORWARD_ALLOWED_NETWORKS={setting} " in warning for warning in warnings)
 
 
 def test_secrets_are_random_per_installation_and_in_no_file(database):

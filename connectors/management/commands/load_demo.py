@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from django.conf import settings
-from django.core.management.base import CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from connectors import demo
 from connectors.audit_log import cli_actor
 from connectors.configuration_command import ConfigurationCommand
 from projection.cli import DONE
 from projection.logs import quietly
+
+MOST_ORDERS: Final = 10_000
+"""A minute or so of posting; `bench history` makes more."""
 
 
 class Command(ConfigurationCommand):
@@ -23,17 +26,38 @@ class Command(ConfigurationCommand):
         parser.add_argument(
             "--service-url", help="where this service answers, for the demo's own receiver (default: HEADRACE_BIND)"
         )
+        parser.add_argument(
+            "--receiver",
+            choices=tuple(demo.SWITCH),
+            help="let the receiver of the orders take them from now on, or refuse them (a first load: closed)",
+        )
+        parser.add_argument(
+            "--orders",
+            type=int,
+            default=0,
+            metavar="COUNT",
+            help="also post this many new orders: dead letters to practise with, while the receiver is closed",
+        )
 
     def perform(self, **options: Any) -> int:
         if settings.HEADRACE_CONFIG_LOCKED:
             self.emit({"skipped": "locked"}, ["the demo is not loaded: HEADRACE_CONFIG_LOCKED is on"])
             return DONE
+        orders = options["orders"]
+        if not 0 <= orders <= MOST_ORDERS:
+            raise CommandError(f"--orders must be 0 to {MOST_ORDERS}.")
+        service_url = options["service_url"] or local_url()
         with quietly():
-            done = demo.load(options["service_url"] or local_url(), actor=cli_actor())
+            done = demo.load(service_url, actor=cli_actor(), orders=orders, receiver=options["receiver"])
         created = [f"{step.kind} {step.name}" for step in done.report.of("created")]
         posted = ", ".join(f"{count} {code}" for code, count in done.posted.items()) or "none"
-        lines = [f"demo: {len(created)} parts made, samples posted: {posted}; {done.known} were there already"]
-        self.emit({"created": created, "posted": done.posted, "known": done.known}, lines)
+        changed = [f"{step.kind} {step.name}" for step in done.report.of("changed")]
+        lines = [
+            f"demo: {len(created)} parts made, {len(changed)} changed, samples posted: {posted}; {done.known} were there already"
+        ]
+        warnings = [] if (warning := demo.refused_address(service_url)) is None else [warning]
+        lines += [f"demo: warning: {each}" for each in warnings]
+        self.emit({"created": created, "changed": changed, "posted": done.posted, "known": done.known, "warnings": warnings}, lines)
         return DONE
 
 
