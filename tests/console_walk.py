@@ -13,7 +13,7 @@ from django import forms
 from django.db.models import Max, Min, Model, QuerySet
 from django.test import Client
 
-from connectors.models import Endpoint, Pack, Receipt, Record, Route, UnverifiedDelivery
+from connectors.models import AuditEntry, Endpoint, Pack, Receipt, Record, Route, UnverifiedDelivery
 from connectors.work_filters import WorkFilter
 from ops_ui import bulk_previews, tables
 from ops_ui.filters import MomentField
@@ -209,6 +209,9 @@ def _paths(namespace: str) -> Iterator[tuple[str, str]]:
         yield from (("generation", f"generations/{item.work_id}/"), ("trace", f"trace/?{urlencode({'q': item.work_id})}"))
     replay = WorkItem.objects.exclude(replay_of_work_id=None).order_by("id")[0]
     yield from (("generation", f"generations/{replay.work_id}/"), ("dead-letter", f"dead-letters/{replay.replay_of_work_id}/"))
+    busiest = WorkItem.objects.filter(projection_key=event.projection_key, replay_of_work_id=None).order_by("-id")[0]
+    yield "comparison", f"generations/{busiest.work_id}/compare/?inputs=all"
+    yield "audit entry", f"audit/{AuditEntry.objects.order_by('-id')[0].id}/"
     yield "dead-letters by days", "dead-letters/?by=days"
     job = Job.objects.order_by("-id")[0]
     for query in ("", "?from=1000-0", *(f"?outcome={state.value}" for state in ItemState)):

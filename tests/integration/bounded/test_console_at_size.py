@@ -13,6 +13,7 @@ from django.db import connection
 from connectors.bench import history
 from connectors.bench.history_plan import Size
 from connectors.bench.workbench import empty
+from ops_ui import comparison_reads
 from tests import console_walk, console_world
 from tests.console_walk import SLOW_MS, Visit
 from tests.scale import size
@@ -22,6 +23,7 @@ pytestmark = [pytest.mark.usefixtures("database"), pytest.mark.scale, pytest.mar
 SIZE = Size(size(30_000, 1_000_000), size(6_000, 200_000), size(1_500, 50_000))
 IS_FULL = SIZE.events == 1_000_000
 STATEMENTS = {"overview": 45, "trace": 40, "audit": 30, "source": 28, "lane": 28, "generation": 28, "dead-letter": 28}
+STATEMENTS["comparison"] = 20 + 2 * 4 * comparison_reads.INPUTS
 """Of a page, whatever is stored; 20 of any other one."""
 SERVED = frozenset({"receipts", "events", "generations", "records", "unverified"})
 """Lists of which an index serves most filters: such a page reads little more than what it shows."""
