@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -127,11 +128,13 @@ def _without_source(chosen: WorkFilter) -> QuerySet[WorkItem]:
 
 def moment(text: str) -> datetime:
     """A time argument: ISO 8601 (without zone: UTC), or a duration before now such as `2h`. Raises ValueError naming both forms."""
-    try:
+    at: datetime | None = None
+    with suppress(ValueError):
         at = datetime.fromisoformat(text)
-    except ValueError:
-        return clock.now() - timedelta(seconds=_ago(text))
-    return at.replace(tzinfo=at.tzinfo or UTC)
+    try:
+        return at.replace(tzinfo=at.tzinfo or UTC).astimezone(UTC) if at else clock.now() - timedelta(seconds=_ago(text))
+    except OverflowError:
+        raise ValueError(f"{text!r} lies outside of the years 1 to 9999 in UTC") from None
 
 
 def _ago(text: str) -> float:

@@ -20,11 +20,11 @@ register = template.Library()
 
 _CONTROL: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u2028-\u202e"
-    "\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"
+    "\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
 )
 """Characters that have no picture or change the direction of what stands beside them."""
-_UNDRAWABLE: Final = {0: "\u2400", 0x0D: "\u240d"}
-"""HTML replaces these when it parses them; their pictures stand for them."""
+_UNDRAWABLE: Final = {0: "\u2400", 0x0D: "\u240d"} | dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
+"""HTML replaces these when it parses them, and no page can have half of a character; their pictures stand for them."""
 NONE: Final = mark_safe('<span class="none">–</span>')
 LONG_TEXT: Final = 28
 """Characters above which a table breaks a text anywhere instead of widening its column for it."""
@@ -61,8 +61,14 @@ def when(at: datetime | None) -> SafeString:
 
 
 def _local(at: datetime) -> str:
-    """To the second. Within the hour that the clocks go through twice, the offset says which of the two it is."""
-    local = at.astimezone(viewer_zone.current())
+    """To the second. Within the hour that the clocks go through twice, the offset says which of the two it is.
+
+    At the ends of the calendar, which a provider may name, there is no such time in each zone; it is told in UTC.
+    """
+    try:
+        local = at.astimezone(viewer_zone.current())
+    except OverflowError:
+        return f"{at:%Y-%m-%d %H:%M:%S} UTC"
     text = local.strftime("%Y-%m-%d %H:%M:%S")
     if local.replace(fold=0).utcoffset() == local.replace(fold=1).utcoffset():
         return text

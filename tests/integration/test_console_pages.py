@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from html.parser import HTMLParser
 
 import pytest
@@ -9,7 +10,9 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from connectors.models import Endpoint, Pack
+from connectors.models import AuditEntry, Endpoint, Pack, Receipt, Record
+from connectors.record_fold import SetValue, properties_text
+from projection.clock import now
 from tests import console_world, factories, rows
 from tests.console_world import BIG, HOSTILE, LISTS, World
 
@@ -104,6 +107,20 @@ def test_numbers_keep_all_their_digits() -> None:
     for name in ("receipt", "event", "record"):
         assert BIG in page(client, world.paths[name]).text, name
     assert '"f":1.10' in page(client, world.paths["event"]).text
+
+
+def test_half_of_a_character_in_stored_json_is_shown_as_such() -> None:
+    """JSON may escape a lone surrogate, which no page can carry: in the name of a property, a header or what an audit entry tells."""
+    world = console_world.build("plain")
+    half = "\ud800"
+    Record.objects.update(properties=properties_text({half: SetValue('{"\\udfff":1}', 1)}))
+    Receipt.objects.update(headers=json.dumps({half: half}), verdicts=json.dumps([{"item": 1, "code": half, "reason": half}]))
+    entry = AuditEntry.objects.create(at=now(), actor="test", action="lane.hold", target="x", detail=json.dumps({half: half}))
+    client = console_world.client("administrator")
+    for path in ("record", "source", "receipt"):
+        assert client.get(world.paths[path]).status_code == 200, path
+    content = client.get(f"/admin/audit/{entry.id}/").content.decode()
+    assert content.count('<bdi class="control" data-code="U+D800">\ufffd</bdi>') == 2
 
 
 def test_masked_fields_are_hidden_in_every_view() -> None:

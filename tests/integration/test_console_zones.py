@@ -15,7 +15,9 @@ from django.test.utils import CaptureQueriesContext
 from connectors.models import AuditEntry
 from ops_ui import exports, viewer_zone
 from ops_ui.templatetags.console import when
+from projection.models import Event
 from tests import console_world
+from tests.commands import run
 from tests.console_world import LISTS, World
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -141,3 +143,34 @@ def test_the_hour_that_comes_twice_tells_its_halves_apart() -> None:
         first, second = (when(datetime(2026, 10, 25, hour, 30, tzinfo=UTC)) for hour in (0, 1))
     assert ">2026-10-25 02:30:00 +02:00<" in first
     assert ">2026-10-25 02:30:00 +01:00<" in second
+
+
+@pytest.mark.parametrize(
+    ("at", "zone"),
+    [(datetime.max.replace(tzinfo=UTC), "Europe/Madrid"), (datetime(1, 1, 1, tzinfo=UTC), "America/New_York")],
+)
+def test_a_time_that_the_viewers_zone_does_not_have_is_told_in_utc(at: datetime, zone: str) -> None:
+    """A provider may name the last second of the year 9999, and an operator may hold a lane until then."""
+    world = console_world.build()
+    Event.objects.update(provider_timestamp=at)
+    client = console_world.client("administrator")
+    client.cookies[viewer_zone.COOKIE] = zone
+    for name in ("event", "source", "trace-found"):
+        assert client.get(world.paths[name]).status_code == 200, name
+    assert f"{at:%m-%d %H:%M:%S} UTC</time>" in client.get(world.paths["event"]).content.decode()
+
+
+@pytest.mark.parametrize("time", ["9999-12-31T23:59:59-14:00", "0001-01-01T00:00+14:00"])
+def test_a_time_outside_of_the_calendar_is_refused_by_name(time: str) -> None:
+    world = console_world.build()
+    client = console_world.client("administrator")
+    for name, field in (("dead-letters", "since"), ("dead-letters", "until"), ("audit", "since"), ("audit", "until")):
+        for query in ({field: time}, {field: time, "export": "csv"}):
+            response: Any = client.get(world.paths[name], query)
+            assert response.status_code == 200, (name, query)
+            content = b"".join(response.streaming_content) if response.streaming else response.content
+            assert ("outside of the years" in content.decode()) is not response.streaming
+    held = {"until": time, "reason": "why"}
+    pause = client.post("/admin/pauses/namespace/pause/", {**held, "name": "default"})
+    assert pause.status_code == 302
+    assert run("dlq", "list", "--since", time)[0] == 2
