@@ -11,8 +11,9 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, StrictStr
 
-from connectors import durations, masking
+from connectors import durations
 from connectors.reading import LANE_PLACEHOLDERS
+from projection import masking
 
 _SLUG: Final = re.compile(r"[a-z0-9][a-z0-9_-]*", re.ASCII)
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]*", re.ASCII)

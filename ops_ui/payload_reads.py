@@ -9,10 +9,10 @@ from typing import Any, Final
 from django.db.models import BinaryField, QuerySet, TextField
 from django.db.models.functions import Length, Substr
 
-from connectors.masking import HIDDEN
 from connectors.models import Pack, Receipt, UnverifiedDelivery
 from ops_ui.payloads import body_text, event_masks, masked, pack_masks
 from projection.exact_json import NotJson, parse
+from projection.masking import HIDDEN
 from projection.models import Event
 
 MASKED_AT_MOST: Final = 5 * 1024 * 1024

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 from django.db.models import QuerySet
 
-from connectors.masking import HIDDEN, BadMask, mask
 from connectors.models import AuditEntry, Receipt, Route
 from projection.facts import RouteFacts
+from projection.masking import HIDDEN, BadMask, mask
 from projection.models import Event
 
 
@@ -35,16 +35,15 @@ def body_text(body: bytes) -> tuple[str, bool]:
 
 
 def event_masks(event: Event) -> tuple[str, ...]:
-    """The masks of an event: those of the route version that took it, and those of its route now. One query.
+    """The masks of an event: those of the route version that took it, and those of the newest one, retired or not. One query.
 
     An unrouted event, or one whose snapshot cannot be read, gets the masks of every route of its pack.
     """
     facts = _snapshot(event.route_snapshot)
     if facts is None:
-        rows = Route.objects.filter(pack_id=event.pack_id)
-    else:
-        rows = Route.objects.filter(namespace=facts.namespace, route_key=facts.key, is_current=True)
-    return tuple(dict.fromkeys((*(facts.masks if facts else ()), *_masks(rows))))
+        return _masks(Route.objects.filter(pack_id=event.pack_id))
+    newest = Route.objects.filter(namespace=facts.namespace, route_key=facts.key).order_by("-version")[:1]
+    return tuple(dict.fromkeys((*facts.masks, *_of(newest.values_list("masks", flat=True)))))
 
 
 def _snapshot(text: str | None) -> RouteFacts | None:
@@ -65,5 +64,8 @@ def kind_masks(namespace: str, pack_name: str, event_kind: str) -> tuple[str, ..
 
 
 def _masks(routes: QuerySet[Route]) -> tuple[str, ...]:
-    texts = routes.exclude(masks="[]").values_list("masks", flat=True)
+    return _of(routes.exclude(masks="[]").values_list("masks", flat=True))
+
+
+def _of(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(one) for text in texts for one in json.loads(text)))

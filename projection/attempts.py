@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,6 +13,7 @@ from projection.complete import Ending
 from projection.destinations import destination_of
 from projection.facts import Input
 from projection.flows import CommitFactory, DeadLetter, Flow, Generation, RetryLater, Skip
+from projection.masked_errors import without_masked
 from projection.outages import Outage, outage_of
 from projection.retry_policy import Again, after_failure, bounded_delay, delay_seconds, error_text, message_of, with_reason
 from projection.states import State
@@ -66,6 +67,27 @@ def hand_back(attempt: Attempt) -> Ending:
 
 
 def failure(attempt: Attempt, error: BaseException, outcome: str = "", *, database_away: bool = False) -> Ending:
+    """How an attempt that raised ends (`_judged`), without what the error quotes of masked fields."""
+    ending = _judged(attempt, error, outcome, database_away=database_away)
+    return _discreet(attempt, ending) if attempt.claimed.route.masks else ending
+
+
+def discreet(attempt: Attempt, text: str) -> str:
+    """`text` without what it quotes of fields that the attempt's route masks."""
+    return without_masked(text, (one.payload for one in attempt.inputs), attempt.claimed.route.masks)
+
+
+def _discreet(attempt: Attempt, ending: Ending) -> Ending:
+    seen, spared = ending.seen, ending.spared
+    return replace(
+        ending,
+        error=discreet(attempt, ending.error),
+        seen=replace(seen, reason=discreet(attempt, seen.reason)) if isinstance(seen, Outage) else seen,
+        spared=_discreet(attempt, spared) if spared else None,
+    )
+
+
+def _judged(attempt: Attempt, error: BaseException, outcome: str, *, database_away: bool) -> Ending:
     """What becomes of an attempt that raised: a pure decision of the error, the route's policy, the attempt and the item's age.
 
     An outage of which the item is certainly not guilty uses nothing of its budget; where it may be, the ending says how it ends if the

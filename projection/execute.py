@@ -15,7 +15,7 @@ from typing import Final
 from django.db import close_old_connections, transaction
 
 from projection import flows
-from projection.attempts import Attempt, failure, hand_back
+from projection.attempts import Attempt, discreet, failure, hand_back
 from projection.claim import Claimed, ClaimedBatch
 from projection.complete import Ended, Ending, complete, end_attempts, log_ended
 from projection.facts import Input
@@ -81,7 +81,9 @@ def run_plain(attempt: Attempt) -> Ending | None:
             attempt.flow.run([generation] if attempt.flow.batch else generation)
     except BaseException as error:  # noqa: BLE001 - every exception of a flow is an outcome of its attempt
         if generation.completed:
-            log_event("flow_failed_after_commit", level="warning", work_id=generation.work_id, error=error_text(error))
+            log_event(
+                "flow_failed_after_commit", level="warning", work_id=generation.work_id, error=discreet(attempt, error_text(error))
+            )
             return None
         return failure(attempt, error, database_away=is_outage(error) and is_database_away())
     return None if generation.completed else attempt.ending(State.PROCESSED)
@@ -98,6 +100,14 @@ def _commit_tail(attempt: Attempt) -> flows.CommitFactory:
         log_ended(ended)
 
     return tail
+
+
+def _told(attempts: Sequence[Attempt], error: BaseException) -> str:
+    """An error of some of these attempts for the log, without what it quotes of masked fields."""
+    text = error_text(error)
+    for attempt in attempts:
+        text = discreet(attempt, text)
+    return text
 
 
 def run_atomic(
@@ -126,12 +136,12 @@ def run_atomic(
             if is_database_away():  # else one of the attempts is at fault
                 raise
             if most > 1:
-                log_event("execute", level="warning", count=len(waiting), error=error_text(error), state="one by one")
+                log_event("execute", level="warning", count=len(waiting), error=_told(waiting, error), state="one by one")
                 most = 1
                 continue
             if is_connection_lost(error) and waiting[0].claimed.item.work_id != interrupted:
                 interrupted = waiting[0].claimed.item.work_id
-                log_event("execute", level="warning", work_id=interrupted, error=error_text(error), state="again")
+                log_event("execute", level="warning", work_id=interrupted, error=_told(waiting[:1], error), state="again")
                 continue
             finished.append(complete([failure(waiting.pop(0), error)]))
             continue

@@ -8,19 +8,19 @@ from typing import Final
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
 
-from connectors.masking import HIDDEN, BadMask, path
 from connectors.models import Record
-from connectors.record_fold import properties_of
+from connectors.record_fold import SetValue, properties_of
 from ops_ui import labels, rooms
 from ops_ui.filters import RecordFilter
 from ops_ui.pages import Listing, Urls, page, show, show_list
 from ops_ui.payloads import kind_masks
 from ops_ui.tables import EventTable, RecordTable
+from projection.masking import HIDDEN, BadMask, Path, mask, path, written
 from projection.models import Event
 
 EVENTS_SHOWN: Final = 50
-VALUE_MEMBERS: Final = frozenset({"propertyValue", "value"})
-"""A mask on one of these hides the value of every property: it is where providers put it in a change event."""
+HOLDERS: Final = frozenset({"propertyValue", "value", "properties", "data"})
+"""A mask on one of these hides the value of every property: it is where providers put it, or all of them, in an event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +65,24 @@ def detail(request: HttpRequest, record_id: int) -> HttpResponseBase:
 
 
 def properties(record: Record) -> list[Property]:
-    """The properties of a record by name, values that a route masks hidden. One query."""
-    hidden = _hidden_names(kind_masks(record.namespace, record.pack_name, record.event_kind))
-    return [
-        Property(name, HIDDEN, held.ordinal, True) if hidden & ({name} | VALUE_MEMBERS) else Property(name, held.text, held.ordinal)
-        for name, held in sorted(properties_of(record.properties).items())
-    ]
-
-
-def _hidden_names(masks: tuple[str, ...]) -> frozenset[str]:
-    """The last step of each mask; a mask that cannot be read hides every value."""
+    """The properties of a record by name, under the masks of the routes that fed it. One query."""
+    masks = kind_masks(record.namespace, record.pack_name, record.event_kind)
+    held = sorted(properties_of(record.properties).items())
     try:
-        return frozenset(path(mask)[-1] for mask in masks)
-    except BadMask:
-        return VALUE_MEMBERS
+        paths = [path(mask) for mask in masks]
+    except BadMask:  # better too little than too much
+        return [Property(name, HIDDEN, one.ordinal, True) for name, one in held]
+    holders = HOLDERS | {record.source_type, record.event_kind.partition(".")[0]}
+    if any(one[-1] in holders for one in paths):
+        return [Property(name, HIDDEN, one.ordinal, True) for name, one in held]
+    return [_under(paths, name, one) for name, one in held]
+
+
+def _under(paths: list[Path], name: str, held: SetValue) -> Property:
+    """A property under masks that were written for the payload: each holds from the step that has the property's name."""
+    rests = [one[place + 1 :] for one in paths for place, step in enumerate(one) if step == name]
+    text = HIDDEN if () in rests else mask(held.text, [written(rest) for rest in rests])
+    return Property(name, text, held.ordinal, text != held.text)
 
 
 URLS: Final[Urls] = (

@@ -26,6 +26,8 @@ from projection.models import Event
 
 WINDOW: Final = ("as", "at", "part")
 """Parameters of the form that say which window is shown."""
+PLACE_CHARACTERS: Final = 40
+"""Of such a parameter that are looked at: the audit entry keeps them for good."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ def _reveal(request: HttpRequest, one: Masked) -> HttpResponse:
     whole = replace(one.stored, masks=())
     how = "download" if request.POST.get("how") == "download" else "show"
     parameters = QueryDict(mutable=True)
-    parameters.update({name: request.POST[name] for name in WINDOW if name in request.POST})
+    parameters.update({name: request.POST[name][:PLACE_CHARACTERS] for name in WINDOW if name in request.POST})
     entry = audit_log.record(
         actor_of(request),
         one.verb,

@@ -9,6 +9,7 @@ import pytest
 from django.contrib.auth.models import Permission
 from django.test import Client
 
+from connectors import routes
 from connectors.models import AuditEntry, Receipt, UnverifiedDelivery
 from ops_ui import payload_reads, payload_view, payload_window
 from projection.models import Event
@@ -151,6 +152,18 @@ def test_a_search_never_finds_what_is_masked(pack: factories.models.Pack) -> Non
         assert "of 2" in client.get(path, {"find": "•••"}).content.decode()
 
 
+def test_masks_that_came_after_an_event_hold_when_its_route_is_retired(pack: factories.models.Pack) -> None:
+    event = event_of(pack)
+    factories.route(pack, "contact", mode="projection", version=2, masks=("$.mail", "$.deep"))
+    client = console_world.client("viewer")
+    assert b"ada@" not in client.get(page_of(event)).content
+    routes.retire("default", "contact", actor="test")
+    for path in (page_of(event), f"{page_of(event)}payload"):
+        content = client.get(path).content
+        assert "•••".encode() in content
+        assert not any(secret in content for secret in SECRETS), path
+
+
 def test_a_text_whose_masks_cannot_be_read_is_hidden_whole(pack: factories.models.Pack) -> None:
     html = (
         console_world.client("viewer").get(page_of(receipt_of(pack, "mail=ada@example.com", ("$.mail",))), {"find": "ada@"}).content
@@ -205,6 +218,14 @@ def test_the_exact_bytes_are_given_for_a_reason(pack: factories.models.Pack) -> 
     assert response.content == EXACT.encode()
     assert response.headers["Content-Disposition"].startswith("attachment")
     assert json.loads(AuditEntry.objects.get().detail)["how"] == "download"
+
+
+def test_an_entry_of_a_reveal_keeps_no_more_of_the_form_than_a_place_has(pack: factories.models.Pack) -> None:
+    event = event_of(pack, masks=("$.mail",))
+    place = dict.fromkeys(("as", "at", "part"), "9" * 100000)
+    response = console_world.client("administrator").post(f"{page_of(event)}reveal/", {"reason": "why", **place})
+    assert b"ada@example.com" in response.content
+    assert len(AuditEntry.objects.get(action="event.reveal").detail) < 1_000
 
 
 def test_nothing_is_revealed_without_right_reason_mask_or_text(pack: factories.models.Pack) -> None:

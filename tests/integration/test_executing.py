@@ -15,7 +15,7 @@ from projection import flows, side_by_side
 from projection.facts import RetryPolicy
 from projection.flows import DeadLetter, Generation, LeaseLost, RetryLater, Skip
 from projection.heartbeat import Heartbeat
-from projection.models import Event, WorkFailure, WorkItem
+from projection.models import Destination, Event, WorkFailure, WorkItem
 from projection.rescue import rescue
 from projection.retry_policy import ERROR_TEXT_BYTES
 from projection.states import State
@@ -435,3 +435,23 @@ def test_two_batches_of_one_worker_do_not_share_leases() -> None:
     with recording():
         first, second = ByHand().claim(1), ByHand().claim(1)
     assert first[0].token != second[0].token
+
+
+@pytest.mark.parametrize("options", [{}, {"atomic": True}, {"batch": True}])
+@pytest.mark.parametrize("raised", [ValueError, DeadLetter, Skip, ConnectionError])
+def test_an_error_is_stored_without_what_it_quotes_of_masked_fields(
+    raised: type[BaseException], options: dict[str, bool], caplog: pytest.LogCaptureFixture
+) -> None:
+    ingress = per_event(masks=("$.email",))
+    ingress.admit(change(7, email="ada@example.com", name="Ada"))
+    with recording(**options) as seen:
+        seen.raises.extend(raised("Ada has no account for 'ada@example.com'") for _ in range(3))
+        drain_claims()
+    (item,) = generations(7)
+    texts = [
+        item.last_error,
+        *WorkFailure.objects.values_list("error", flat=True),
+        *Destination.objects.values_list("last_error", flat=True),
+    ]
+    assert item.last_error and item.last_error.endswith("Ada has no account for '•••'")
+    assert "ada@example.com" not in f"{texts} {caplog.text}"

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.masking import mask
 from ops_ui.json_lines import Lines, as_sent, laid_out
+from projection.masking import mask
 
 WHITE = set(" \t\n\r")
 SCALARS = st.sampled_from(["null", "true", "1.0", "12345678901234567890", "1E400", "-0", "1e-7"]) | st.text().map(json.dumps)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors import masking
-from connectors.masking import HIDDEN, BadMask, mask, path
+from projection import masking
+from projection.masking import HIDDEN, BadMask, mask, path
 
 
 @pytest.mark.parametrize(

@@ -42,22 +42,37 @@ def path(mask: str) -> Path:
     return tuple(steps)
 
 
+def written(steps: Path) -> str:
+    """The mask that has these steps: the inverse of `path`."""
+    return "$" + "".join(step if step == EACH else f".{step}" for step in steps)
+
+
 def mask(text: str, masks: Iterable[str], *, anywhere: bool = False) -> str:
     """`text` with the value of each masked field replaced by `•••`, and nothing else changed.
 
     `anywhere` applies each path at every object inside the text too (for a receipt's body, whose items lie somewhere in it). A text
     that is not JSON cannot be searched for fields, so with masks it is hidden whole. Raises BadMask.
     """
-    paths = [path(one) for one in masks]
-    if not paths:
+    masks = list(masks)
+    if not masks:
         return text
     try:
-        parse(text)
-        slices: list[tuple[int, int]] = []
-        _collect(text, _skip(text, 0), paths, paths if anywhere else [], slices)
-    except (NotJson, RecursionError):
+        found = slices(text, masks, anywhere=anywhere)
+    except NotJson:
         return HIDDEN
-    return "".join(_with_hidden(text, slices))
+    return "".join(_with_hidden(text, found))
+
+
+def slices(text: str, masks: Iterable[str], *, anywhere: bool = False) -> list[tuple[int, int]]:
+    """Start and end of each value that `mask` hides, in order. Raises BadMask, and NotJson."""
+    paths = [path(one) for one in masks]
+    found: list[tuple[int, int]] = []
+    try:
+        parse(text)
+        _collect(text, _skip(text, 0), paths, paths if anywhere else [], found)
+    except RecursionError:
+        raise NotJson("too deep to be searched for fields") from None
+    return found
 
 
 def _with_hidden(text: str, slices: Iterable[tuple[int, int]]) -> Iterator[str]:
