@@ -32,6 +32,11 @@ def test_a_dead_letter_is_found_ticked_and_opened_by_keys(visit: Visit) -> None:
     press(visit.page, "k", "x", "j", "x")
     expect(boxes.nth(0)).to_be_checked()
     expect(boxes.nth(1)).not_to_be_checked()
+    boxes.nth(1).focus()
+    press(visit.page, "/")  # a tick box is nothing to write in
+    expect(visit.page.locator("[data-quick-trace]")).to_be_focused()
+    press(visit.page, "Escape")
+    expect(boxes.nth(1)).to_be_focused()
     press(visit.page, "k", "k", "Enter")  # the first row stays the first
     visit.page.wait_for_url("**/admin/dead-letters/csp*/")
     assert visit.complaints == []
@@ -60,6 +65,7 @@ def test_no_key_is_taken_from_whoever_writes(visit: Visit) -> None:
     visit.page.keyboard.type("gdjkx?/")
     expect(box).to_have_value("gdjkx?/")
     press(visit.page, "Escape")
+    expect(box).not_to_be_focused()
     visit.open("/admin/receipts/")
     choice = visit.page.locator("main select").first
     choice.focus()

@@ -1,5 +1,6 @@
 "use strict";
-// Keys for the daily work: ? shows them, g and a letter goes to a room, j and k move through rows, x ticks one. Enter is the browser's own.
+// Keys for the daily work: ? shows them, / searches, g and a letter goes to a room, j and k move through rows, x ticks one. Enter is the
+// browser's own.
 // None of them changes anything that is stored, none is taken from a field, and the page of the keys turns them off.
 {
   const SETTING = "headrace-keys";
@@ -24,8 +25,15 @@
     next.scrollIntoView({ block: "nearest" });
   };
 
+  const search = () => {
+    const box = document.querySelector("[data-quick-trace]");
+    box?.focus();
+    box?.select();
+  };
+
   const act = {
     "?": () => document.getElementById("keys-shown")?.showModal(),
+    "/": search,
     j: () => move(1),
     k: () => move(-1),
     x: () => current()?.querySelector('input[type="checkbox"]')?.click(),
