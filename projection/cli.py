@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -21,6 +23,8 @@ from django.db import InterfaceError, OperationalError
 DONE: Final = 0
 FINDINGS: Final = 1
 USAGE: Final = 2
+READER_GONE: Final = 141
+"""What a shell says of a program that SIGPIPE ended, as in `dlq list | head`."""
 LARGEST_BATCH: Final = 1000
 """Of `--batch`, as of HEADRACE_WORKER_BATCH and HEADRACE_ROUTER_BATCH."""
 
@@ -75,6 +79,11 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]
         return ["none"]
     widths = [max(len(line[i]) for line in [list(headers), *cells]) for i in range(len(headers))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in [headers, *cells]]
+
+
+def cut(lines: Iterable[str], truncated: bool) -> list[str]:
+    """The lines of a list, and a last one that says so where `--limit` has cut it."""
+    return [*lines, "There are more: --limit COUNT shows more of them."] if truncated else list(lines)
 
 
 class HeadraceCommand(BaseCommand):
@@ -134,8 +143,15 @@ class HeadraceCommand(BaseCommand):
 
     def emit(self, answer: Mapping[str, Any], lines: Iterable[str] = ()) -> None:
         """Print the answer: the object with `--json`, else the lines."""
-        if self.as_json:
-            self.stdout.write(to_json(answer))
-            return
-        for line in lines:
-            self.stdout.write(printable(line))
+        try:
+            for line in [to_json(answer)] if self.as_json else map(printable, lines):
+                self.stdout.write(line)
+            self.stdout.flush()
+        except BrokenPipeError:
+            _reader_is_gone()
+
+
+def _reader_is_gone() -> NoReturn:
+    """End quietly. What Python still flushes at its end goes nowhere, or it would complain once more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    raise SystemExit(READER_GONE)

@@ -46,6 +46,13 @@ def test_the_list_has_undiscarded_dead_work_with_its_replay(pack: Pack) -> None:
     assert one.work_id in say("dlq", "list")[1]
 
 
+def test_a_list_that_is_cut_says_so(pack: Pack) -> None:
+    dead(pack, "1")
+    assert "There are more" not in say("dlq", "list", "--limit", "1")[1]
+    dead(pack, "2")
+    assert "There are more: --limit COUNT shows more of them." in say("dlq", "list", "--limit", "1")[1]
+
+
 def test_each_filter_selects(pack: Pack) -> None:
     error = "ValueError: order 12 is closed"
     one = dead(pack, "1", last_error=error, error_fingerprint=fingerprint(error))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -13,7 +15,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
 from django.db import InterfaceError, OperationalError
 
-from projection.cli import HeadraceCommand, iso, printable, table, to_json
+from projection.cli import HeadraceCommand, cut, iso, printable, table, to_json
 from projection.states import State
 
 
@@ -21,12 +23,17 @@ class Sample(HeadraceCommand):
     def add_arguments(self, parser):
         verbs = self.verbs(parser)
         self.add_verb(verbs, "good", self.good, "ends well")
+        self.add_verb(verbs, "cut", self.cut, "shows a part")
         self.add_verb(verbs, "partly", self.partly, "finds something")
         self.add_verb(verbs, "bad", self.bad, "is refused")
         self.add_verb(verbs, "unset", self.unset, "lacks a setting")
 
     def good(self, **options):
         self.emit({"items": [1], "at": datetime(2026, 1, 2, tzinfo=UTC)}, ["one \x1b[31mitem"])
+        return 0
+
+    def cut(self, **options):
+        self.emit({"items": [1], "truncated": True}, cut(["one item"], truncated=True))
         return 0
 
     def partly(self, **options):
@@ -54,6 +61,34 @@ def test_json_flag_stands_before_or_after_the_verb(arguments):
     text, code = run(*arguments)
     assert json.loads(text) == {"items": [1], "at": "2026-01-02T00:00:00.000000Z"}
     assert code == 0
+
+
+def test_a_list_that_is_cut_says_so():
+    assert run("cut") == ("one item\nThere are more: --limit COUNT shows more of them.\n", 0)
+    assert json.loads(run("cut", "--json")[0]) == {"items": [1], "truncated": True}
+
+
+LONG = """
+from django.conf import settings
+settings.configure()
+from django.core.management import call_command
+from projection.cli import HeadraceCommand
+class Long(HeadraceCommand):
+    def perform(self, **options):
+        self.emit({}, ["line"] * 100_000)
+        return 0
+call_command(Long())
+"""
+
+
+def test_a_reader_that_goes_away_ends_the_command_without_a_traceback():
+    with subprocess.Popen([sys.executable, "-c", LONG], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as command:
+        assert command.stdout is not None
+        assert command.stderr is not None
+        assert command.stdout.readline() == b"line\n"
+        command.stdout.close()
+        assert command.stderr.read() == b""
+    assert command.returncode == 141
 
 
 def test_lines_for_people_escape_terminal_controls():

@@ -16,7 +16,7 @@ from connectors.dead_letters import IDS_A_QUERY, Candidate, DeadLetter, Outcome
 from connectors.operations_command import OperationsCommand, first_line, job_answer, job_line
 from connectors.work_filters import UnknownName, WorkFilter, moment
 from projection import jobs
-from projection.cli import DONE, FINDINGS, iso, table
+from projection.cli import DONE, FINDINGS, cut, iso, table
 from projection.discard import Discarded, preview_discards
 from projection.job_rows import ItemState, JobItemRow, JobKind, JobRow
 from projection.refusals import Refused
@@ -70,7 +70,7 @@ class Command(OperationsCommand):
         rows = [
             {**asdict(one.item), "replay_work_id": one.replay_work_id, "replay_state": one.replay_state} for one in found[:limit]
         ]
-        self.emit({"dead_letters": rows, "truncated": len(found) > limit}, _table(found[:limit]))
+        self.emit({"dead_letters": rows, "truncated": len(found) > limit}, cut(_table(found[:limit]), len(found) > limit))
         return DONE
 
     def replay(self, *, dry_run: bool, reason: str, retarget: bool, **options: Any) -> int:

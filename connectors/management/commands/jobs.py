@@ -12,7 +12,7 @@ from connectors import bulk_jobs
 from connectors.audit_log import cli_actor
 from connectors.operations_command import job_answer, job_line
 from projection import jobs
-from projection.cli import DONE, FINDINGS, HeadraceCommand, iso, refusal, table
+from projection.cli import DONE, FINDINGS, HeadraceCommand, cut, iso, refusal, table
 from projection.job_rows import ItemState, JobRow
 from projection.refusals import Refused
 
@@ -53,7 +53,8 @@ class Command(HeadraceCommand):
             for job in found
         ]
         lines = table(["job", "kind", "state", "total", "done", "refused", "deferred", "actor", "created"], rows[:limit])
-        self.emit({"jobs": [job_answer(job) for job in found[:limit]], "truncated": len(found) > limit}, lines)
+        more = len(found) > limit
+        self.emit({"jobs": [job_answer(job) for job in found[:limit]], "truncated": more}, cut(lines, more))
         return DONE
 
     def show(self, *, job_id: int, state: str | None, limit: int, **_options: Any) -> int:
@@ -74,8 +75,9 @@ class Command(HeadraceCommand):
             for item in shown
         ]
         rows = [(item.work_id, item.state, item.code, item.replay_work_id or item.reason) for item in shown]
+        more = len(items) > len(shown)
         lines = [job_line(job), *table(["work id", "state", "code", "result"], rows)]
-        self.emit({"job": job_answer(job), "items": answers, "truncated": len(items) > len(shown)}, lines)
+        self.emit({"job": job_answer(job), "items": answers, "truncated": more}, cut(lines, more))
         return DONE
 
     def pause(self, **options: Any) -> int:

@@ -14,7 +14,7 @@ from connectors.lane_names import NamedLane, find_lanes
 from connectors.pause_verbs import moment
 from connectors.traced import TracedItem
 from projection import clock
-from projection.cli import DONE, FINDINGS, HeadraceCommand, iso, refusal, table
+from projection.cli import DONE, FINDINGS, HeadraceCommand, cut, iso, refusal, table
 from projection.lane_list import LaneSummary, lanes, queue
 from projection.why import why_lane
 
@@ -48,7 +48,8 @@ class Command(HeadraceCommand):
         if limit < 1:
             raise CommandError("--limit must be 1 or more.")
         found = lanes(limit=limit + 1, blocked=blocked, held=held)
-        self.emit({"lanes": [asdict(lane) for lane in found[:limit]], "truncated": len(found) > limit}, _table(found[:limit]))
+        more = len(found) > limit
+        self.emit({"lanes": [asdict(lane) for lane in found[:limit]], "truncated": more}, cut(_table(found[:limit]), more))
         return DONE
 
     def show(self, *, lane: str, **_options: Any) -> int:

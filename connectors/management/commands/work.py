@@ -14,7 +14,7 @@ from connectors.audit_log import cli_actor
 from connectors.operations_command import OperationsCommand, first_line
 from connectors.traced import TracedItem
 from connectors.work_filters import UnknownName, WorkFilter, work_items
-from projection.cli import DONE, FINDINGS, iso, table
+from projection.cli import DONE, FINDINGS, cut, iso, table
 from projection.refusals import Refused
 from projection.states import State
 
@@ -58,7 +58,10 @@ class Command(OperationsCommand):
                 for w in found[:limit]
             ],
         )
-        self.emit({"work_items": [asdict(item) for item in found[:limit]], "truncated": len(found) > limit}, lines)
+        self.emit(
+            {"work_items": [asdict(item) for item in found[:limit]], "truncated": len(found) > limit},
+            cut(lines, len(found) > limit),
+        )
         return DONE
 
     def cancel(self, *, work_ids: list[str], reason: str, **_options: Any) -> int:
