@@ -97,6 +97,7 @@ def _facts(now: datetime, window: Window) -> dict[str, Any]:
         "receipts": receipts,
         "work": work,
         "dead_groups": _dead_groups(dead.newest),
+        "dead_grouped": dead_reads.NEWEST if dead.count.value > dead_reads.NEWEST else None,
         "holds": list(LaneHold.objects.order_by("held_at", "id")[:LANES_SHOWN]),
         "held": counts.lanes_held(CONSOLE_CAP),
         "blocked": blocked_lanes.longest(LANES_SHOWN),

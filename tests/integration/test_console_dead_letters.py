@@ -193,6 +193,25 @@ class TestOpen:
         groups = console_world.client("viewer").get("/admin/").context["dead_groups"]
         assert [(group.error, group.items) for group in groups] == [("still there", 1)]
 
+    def test_the_overview_says_how_many_it_groups_where_there_are_more(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        dead("1")
+        monkeypatch.setattr(dead_reads, "NEWEST", 1)
+        client = console_world.client("viewer")
+        assert "the newest 1</span>" not in client.get("/admin/").content.decode()
+        dead("2")
+        assert "the newest 1</span>" in client.get("/admin/").content.decode()
+
+
+def test_the_page_of_a_dead_letter_leads_to_its_connection() -> None:
+    pack = factories.install("generic")
+    plain, posting = (factories.route(pack, key, **extra) for key, extra in (("plain", {}), ("posting", {"connection": "shop"})))
+    client = console_world.client("viewer")
+    pages = [client.get(f"{PATH}{dead(str(route.id), route).work_id}/").content.decode() for route in (plain, posting)]
+    assert ["<dt>Connection</dt>" in text for text in pages] == [False, True]
+    shown = pages[1].partition("<dt>Connection</dt>")[2].partition("</dd>")[0]
+    assert 'href="/admin/connections/"' in shown
+    assert "shop" in shown
+
 
 class TestHeat:
     def at(self, hours: float) -> datetime:
