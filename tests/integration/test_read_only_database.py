@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import pytest
+from django.core.management import call_command
 from django.db import InterfaceError, OperationalError
 from django.test import Client
 
-from connectors import spooling
+from connectors import audit_results, spooling
 from connectors.models import Pack, Receipt
 from connectors.outage import outage
 from connectors.spool_drain import Drain
@@ -188,3 +190,14 @@ def test_a_refused_delivery_has_one_line_in_the_log(
     assert warned(caplog) == []
     assert other.post(b"{}", path="/ingress/default/unheard-of").status_code == 404
     assert warned(caplog) == ["Not Found: /ingress/default/unheard-of"], "of this one nobody else speaks"
+
+
+def test_an_audit_says_what_it_found_and_that_the_console_is_not_told() -> None:
+    assert run("audit")[0] == 0
+    before = audit_results.last()
+    answer, said = StringIO(), StringIO()
+    with read_only_server():
+        call_command("audit", "--json", stdout=answer, stderr=said)
+    assert json.loads(answer.getvalue())["ok"] is True
+    assert "the result is not kept for the console" in said.getvalue()
+    assert audit_results.last() == before
