@@ -47,7 +47,7 @@ def load(service_url: str, *, actor: str, orders: int = 0, receiver: str | None 
     """Apply the demo's configuration, post its samples and `orders` new orders (none: loading again changes nothing).
 
     `service_url` is where this service answers, e.g. `http://127.0.0.1:8000`. `receiver` is `open` or `closed`: where the orders go
-    from now on; None leaves that as it is.
+    from now on, at this very service; None leaves both connections as they are.
 
     Raises BadConfiguration when the namespace holds something that is in the demo's way (an endpoint's slug, for example).
     """
@@ -91,8 +91,8 @@ def _configuration(service_url: str, receiver: str | None) -> Configuration:
     # One for all: what the closed destination refused is replayed by leading its connection to the open one, which verifies it.
     signing = stored_secrets.generated()
     for name, connection in table["connections"].items():
-        # An operator may have led it elsewhere since; the demo does not lead it back.
-        connection["url"] = connections.get(name, base + PATHS[name])
+        # An operator may have led it elsewhere since; the demo does not lead it back unless it is asked to switch.
+        connection["url"] = connections.get(name, base + PATHS[name]) if receiver is None else base + PATHS[name]
         _add_secret(connection, name in connections, signing)
     if receiver is not None:
         table["connections"][CLOSED]["url"] = base + PATHS[SWITCH[receiver]]

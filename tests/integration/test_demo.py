@@ -86,6 +86,15 @@ def test_a_count_of_orders_that_is_out_of_bounds_is_refused(database, count):
     assert Endpoint.objects.count() == 0
 
 
+def test_the_switch_leads_both_connections_to_where_the_service_answers_now(database):
+    load_demo()
+    load_demo("--receiver", "closed", "--service-url", "http://127.0.0.1:9000")
+    assert dict(Connection.objects.values_list("name", "url")) == {
+        demo.RECEIVER: "http://127.0.0.1:9000/demo/receiver",
+        demo.CLOSED: "http://127.0.0.1:9000/demo/closed",
+    }
+
+
 def test_the_receiver_of_the_orders_is_opened_and_closed_by_a_switch(database):
     load_demo()
     assert load_demo("--receiver", "closed")["changed"] == []
