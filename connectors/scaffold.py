@@ -23,6 +23,8 @@ TEMPLATES: Final = Path(__file__).parent / "pack_template"
 SUFFIX: Final = "-tpl"
 """So that no tool takes a text with holes for a module."""
 LONGEST_NAME: Final = 40
+_BOUND: Final = re.compile(r"^(?:class|import|from [\w.]+ import) ([^(:\n]+)", re.MULTILINE)
+"""Names that a line of a template imports or defines."""
 _NAME: Final = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", re.ASCII)
 
 
@@ -73,6 +75,17 @@ def _refuse_bad(name: str) -> None:
         )
     if keyword.iskeyword(name) or keyword.issoftkeyword(name):
         raise CannotStart(f"{name!r} is a word of Python; choose another name.")
+    class_name = Names.of(name).class_name
+    if keyword.iskeyword(class_name) or class_name in _bound():
+        raise CannotStart(
+            f"the class of a pack {name!r} would be called {class_name}, as something that it needs; choose another name."
+        )
+
+
+def _bound() -> set[str]:
+    """What the modules of a package import or define beside the class of its pack."""
+    texts = (path.read_text(encoding="utf-8") for path in TEMPLATES.glob(f"*.py{SUFFIX}"))
+    return {name for text in texts for found in _BOUND.findall(text) for name in re.findall(r"\w+", found)}
 
 
 def _refuse_taken(name: str) -> None:

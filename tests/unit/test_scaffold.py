@@ -43,6 +43,19 @@ def test_a_name_that_is_taken_is_refused(name: str, why: str, tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("name", ["none", "true", "pack", "inbound", "headers", "running", "ingress_request", "unreadable"])
+def test_a_name_whose_class_would_hide_what_the_package_needs_is_refused(name: str, tmp_path: Path) -> None:
+    assert "as something that it needs" in refused(name, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["x", "order", "what"])
+def test_an_ordinary_word_is_a_name(name: str, tmp_path: Path) -> None:
+    for path in scaffold.write(name, tmp_path):
+        if path.suffix == ".py":
+            compile(path.read_text(encoding="utf-8"), path, "exec")
+
+
 @pytest.mark.parametrize("kind", ["folder", "file", "dangling link"])
 def test_what_is_there_already_is_left_as_it_is(kind: str, tmp_path: Path) -> None:
     target = tmp_path / "acme"
