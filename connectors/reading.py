@@ -17,9 +17,11 @@ from typing import Any, Final
 from connectors.delivery import Headers, Inbound, IngressRequest, Item
 from connectors.pack import Pack, refuse_too_many
 from connectors.route_book import PackFacts, RouteBook
+from projection.exact_json import NotJson
 from projection.facts import InboundEvent, RouteFacts
 from projection.foreign_code import FAILURES
 from projection.identity import delivery_key, sha256_text
+from projection.masked_errors import without_masked
 from projection.models import SOURCE_ID_LENGTH
 from projection.retry_policy import error_text, storable
 
@@ -107,11 +109,18 @@ def read_receipt(receipt: ReceiptFacts, book: RouteBook) -> Reading:
         items = pack.split_request(receipt.request)
         refuse_too_many(len(items))
     except FAILURES as error:  # a pack is foreign code and a body hostile input: both end as a rejected receipt
-        return Reading(receipt.id, error=error_text(error))
+        return Reading(receipt.id, error=_told(error, receipt.request.body, book.masks(pack_facts.id)))
     reader = _Reader(receipt, book, pack_facts, pack, many=len(items) > 1)
     for item in items:
         reader.read(item)
     return Reading(receipt.id, len(items), reader.events, reader.rejected)
+
+
+def _told(error: BaseException, body: bytes, masks: tuple[str, ...]) -> str:
+    """Why a body cannot be read, without what that quotes of masked fields. What is wrong with its JSON is told by places alone."""
+    if isinstance(error, NotJson):
+        return error_text(error)
+    return without_masked(error_text(error), [body.decode("utf-8", "replace")] if masks else [], masks, anywhere=True)
 
 
 @dataclass(slots=True)
@@ -133,7 +142,9 @@ class _Reader:
             digest = sha256_text(item.text)
             events = [event for part, inbound in enumerate(inbounds) for event in self._events(item, digest, inbound, part)]
         except FAILURES as error:  # as above: one bad item never rejects its siblings
-            self.rejected.append(ItemVerdict(item.index, "unreadable", error_text(error)))
+            masks = self.book.masks(self.pack_facts.id)
+            reason = without_masked(error_text(error), [item.text], masks, anywhere=True)
+            self.rejected.append(ItemVerdict(item.index, "unreadable", reason))
         else:
             self.events += events
 

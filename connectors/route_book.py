@@ -51,6 +51,10 @@ class RouteBook:
         """The current routes of the pack that take this kind."""
         return [route for route in self.routes.get(pack_id, ()) if takes(route, provider_kind)]
 
+    def masks(self, pack_id: int) -> tuple[str, ...]:
+        """What the current routes of the pack mask."""
+        return tuple(dict.fromkeys(mask for route in self.routes.get(pack_id, ()) for mask in route.masks))
+
     def pack_object(self, pack_id: int) -> Pack:
         """The code of the pack. Raises installed_packs.PackNotLoaded when no module of this process has it."""
         return installed_packs.of(pack_id)

@@ -1,4 +1,4 @@
-"""What a flow's error quotes of masked fields, hidden before the error is stored: no page, list, export, trace or command shows it then.
+"""What an error of a flow or a pack quotes of masked fields, hidden before it is stored: no page, export, trace or command shows it then.
 
 Found are the exact values, as text, as JSON and as Python write them, and what an error has of a value that it cut. What a flow makes
 of a value (its upper case, its digits turned round) is not known here.
@@ -27,28 +27,31 @@ _TYPE: Final = re.compile(r"[^\W\d][\w.]*(?=: |\Z)")
 UNTOLD: Final = "its text is not kept, because the fields that the route masks could not be found in it"
 
 
-def without_masked(text: str, payloads: Iterable[str], masks: tuple[str, ...]) -> str:
-    """`text` with each value of `payloads` that `masks` hide replaced. Never raises: where that cannot be said, the type alone is left."""
+def without_masked(text: str, payloads: Iterable[str], masks: tuple[str, ...], *, anywhere: bool = False) -> str:
+    """`text` with each value of `payloads` that `masks` hide replaced; `anywhere` as for `masking.mask`.
+
+    Never raises: where it cannot be said what is masked, the type alone is left.
+    """
     if not masks or not text:
         return text
     try:
-        values = set(_values(payloads, masks))
+        values = set(_values(payloads, masks, anywhere))
     except (BadMask, NotJson, OverflowError):
         name = _TYPE.match(text)
         return f"{name.group()}: {UNTOLD}" if name else UNTOLD
     for value in sorted(values, key=len, reverse=True):
         text = _without(text, value)
-    return text
+    return storable(text)
 
 
-def _values(payloads: Iterable[str], masks: tuple[str, ...]) -> Iterator[str]:
+def _values(payloads: Iterable[str], masks: tuple[str, ...], anywhere: bool) -> Iterator[str]:
     """Each form of each masked text and number. Raises OverflowError where the payloads are too long to be looked through."""
     left = CHARACTERS
     for payload in payloads:
         left -= len(payload)
         if left < 0:
             raise OverflowError
-        for start, end in slices(payload, masks):
+        for start, end in slices(payload, masks, anywhere=anywhere):
             for found in _SCALAR.finditer(payload, start, end):
                 if not found[2]:  # names of members tell what kind of a thing it is, and are left
                     yield from _forms(found[0])

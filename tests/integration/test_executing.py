@@ -453,5 +453,6 @@ def test_an_error_is_stored_without_what_it_quotes_of_masked_fields(
         *WorkFailure.objects.values_list("error", flat=True),
         *Destination.objects.values_list("last_error", flat=True),
     ]
-    assert item.last_error and item.last_error.endswith("Ada has no account for '•••'")
+    assert item.last_error
+    assert item.last_error.endswith("Ada has no account for '•••'")
     assert "ada@example.com" not in f"{texts} {caplog.text}"

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from django.db import OperationalError, connection
 
-from connectors import router
+from connectors import installed_packs, router
 from connectors.models import Receipt
 from connectors.reading import read_receipt
+from projection.masked_errors import UNTOLD
 from projection.models import Event
 from tests.deliveries import change, changes, open_ingress
 
@@ -45,6 +46,34 @@ def test_a_batch_takes_no_more_events_than_a_transaction_should_hold(monkeypatch
         ingress.send(*changes(contact, 3))
     assert [router.route_batch("default").receipts for _ in range(3)] == [2, 2, 0]
     assert list(Event.objects.order_by("enqueue_ordinal").values_list("source_id", flat=True)) == [*"000111222333"]
+
+
+@pytest.mark.parametrize("masks", [("$.email",), ("$.customer.email",)])
+def test_why_an_item_or_a_body_is_rejected_is_kept_without_masked_fields(
+    masks: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ingress = open_ingress()
+    ingress.route(masks=masks)
+    email = {"email": "ada@example.com", "customer": {"email": "ada@example.com"}}
+    other = installed_packs.of(ingress.pack.id)
+
+    def refuse(*_: object) -> NoReturn:
+        raise ValueError("nobody is ada@example.com, says Ada")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(other, "read", refuse)
+        ingress.admit(change(5, **email))
+        patch.setattr(other, "split_request", refuse)
+        ingress.admit(change(6, **email))
+        ingress.send_body(b"email=ada@example.com")
+        router.route_batch("default")
+    ingress.send_body(b"email=ada@example.com")
+    router.route_batch("default")
+    kept = [f"{row.last_error} {row.verdicts}" for row in Receipt.objects.order_by("id")]
+    assert "ada@" not in str(kept)
+    assert ["says Ada" in one for one in kept] == [True, True, False, False]
+    assert UNTOLD in kept[2]
+    assert "char 0" in kept[3]
 
 
 class Fault:
