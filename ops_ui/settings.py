@@ -135,6 +135,7 @@ CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"
 MIGRATION_MODULES = {"django_q": None}
 
 LOGIN_URL = "admin:login"
+LOGIN_REDIRECT_URL = "admin:index"  # also after a login whose `next` is no page of ours
 # Behind a TLS proxy the console never travels in the clear, and its forms may be posted under the public name. Whether a request came
 # by https is what gunicorn makes of the proxy's X-Forwarded-Proto (`gunicorn_conf.py`, HEADRACE_TRUSTED_PROXIES).
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HEADRACE_PUBLIC_URL.startswith("https://")

@@ -224,3 +224,13 @@ def test_the_list_shows_who_is_locked_first() -> None:
 )
 def test_a_wait_in_words(seconds: int, words: str) -> None:
     assert in_words(seconds) == words
+
+
+@pytest.mark.parametrize("target", ["//evil.example/", "https://evil.example/", "javascript:alert(1)", "/\\evil.example", ""])
+def test_whoever_comes_with_an_address_that_is_not_ours_gets_to_the_overview(target: str) -> None:
+    console_world.user("viewer", name="ada")
+    client = Client()
+    given = {"username": "ada", "password": console_world.PASSWORD, "next": target}
+    response = client.post("/admin/login/", given)
+    assert (response.status_code, response.headers.get("Location")) == (302, "/admin/")
+    assert client.get("/admin/").status_code == 200
