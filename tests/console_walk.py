@@ -38,7 +38,7 @@ NOBODY: Final = "nobody"
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """One page and what it cost. `ms`: the best of three, 0 where it was not timed. `searches`: no index serves its filter."""
+    """One page and what it cost. `ms`: the best of several, 0 where it was not timed. `searches`: no index serves its filter."""
 
     page: str
     url: str

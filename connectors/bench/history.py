@@ -54,7 +54,7 @@ def make(namespace: str, size: Size, *, beside: bool, say: Callable[[str], None]
     if models.Namespace.objects.filter(name=namespace).exists():
         raise HistoryRefused(f"there is a namespace {namespace!r} already; a history is made into one of its own (--namespace)")
     if not beside and _sql.fetch("read_what_is_there"):
-        raise HistoryRefused("this database keeps events or receipts already; --beside makes the history beside them")
+        raise HistoryRefused("this database keeps events, receipts or work already; --beside makes the history beside them")
     started = perf_counter()
     _configure(namespace)
     values = _values(namespace, size)

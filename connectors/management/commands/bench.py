@@ -54,7 +54,7 @@ class Command(HeadraceCommand):
         made.add_argument("--work", type=int, default=200_000, help="work items, live and ended")
         made.add_argument("--dead", type=int, default=50_000, help="dead letters among them")
         made.add_argument("--namespace", default="history", help="made for it; one that exists is refused")
-        made.add_argument("--beside", action="store_true", help="also where the database keeps events or receipts already")
+        made.add_argument("--beside", action="store_true", help="also where the database keeps events, receipts or work already")
 
     def sc400(self, **options: Any) -> int:
         if min(options["sources"], options["events"], options["actions"] + 1, options["repeat"]) < 1:
