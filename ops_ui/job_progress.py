@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 from projection.job_rows import JobKind, JobRow, JobState
+from projection.states import NONTERMINAL, State
 
 DONE: Final = {JobKind.REPLAY.value: "replayed", JobKind.DISCARD.value: "discarded"}
 PARTS: Final = ("done", "refused", "skipped", "deferred")
@@ -65,6 +67,33 @@ def progress(job: Counted) -> Progress:
     told = ", ".join(f"{count:,} {word}" for count, word in words if count)
     percent = 100 * ended // job.total if job.total else 0
     return Progress(tuple(shares), ended, waiting, percent, f"{ended:,} of {job.total:,}: {told or 'nothing yet'}")
+
+
+@dataclass(frozen=True, slots=True)
+class Became:
+    """Replays that a job made, and how many of them are in each state now; `is_cut`: it made more than these."""
+
+    made: int
+    states: Mapping[str, int]
+    is_cut: bool = False
+
+    @property
+    def live(self) -> int:
+        return sum(self.states.get(state.value, 0) for state in NONTERMINAL)
+
+    @property
+    def dead(self) -> int:
+        return self.states.get(State.DEAD.value, 0)
+
+    @property
+    def sentence(self) -> str:
+        """Empty where no replay was made."""
+        counts = [(self.states.get(name, 0), name) for name in ("processed", "skipped", "cancelled")]
+        counts += [(self.live, "waiting or running"), (self.dead, "dead again")]
+        counts += [(self.made - sum(self.states.values()), "not kept any more")]
+        told = ", ".join(f"{count:,} {word}" for count, word in counts if count)
+        which = f"the first {self.made:,} replays" if self.is_cut else f"{self.made:,} replay{'s' if self.made != 1 else ''}"
+        return f"Of {which}: {told}." if told else ""
 
 
 def standing(job: JobRow, routers: int) -> str:

@@ -73,7 +73,7 @@ def _chosen(text: str) -> WorkFilter:
 @page(rooms.JOBS)
 @vary_on_headers("HX-Request")
 def detail(request: HttpRequest, job_id: int) -> HttpResponseBase:
-    """One job; for htmx the part that changes. At most twelve queries."""
+    """One job; for htmx the part that changes, until the job and its replays have ended. At most fifteen queries."""
     job = _found(job_id)
     outcome = request.GET.get("outcome", "")
     state = ItemState(outcome) if outcome in set(ItemState) else None
@@ -83,10 +83,13 @@ def detail(request: HttpRequest, job_id: int) -> HttpResponseBase:
         return exports.answer(request, Export(f"replay-{job.id}", read, export_columns.results), wanted)
     place = job_reads.parse(request.GET.get("from", ""))
     items = job_reads.results(job.id, state, place)
+    became = job_reads.became(job.id)
     names = labels.routes(one.dead.route_id for one in items.results if one.dead)
     context = {
         "job": job,
         "progress": progress(job),
+        "became": became,
+        "is_live": job.finished is None or became.live > 0,
         "standing": standing(job, counts.workers_alive(clock.now()).get("router", 0)),
         "is_open": job.state in (JobState.RUNNING, JobState.PAUSED),
         "tabs": _tabs(job, state),
@@ -104,9 +107,9 @@ def detail(request: HttpRequest, job_id: int) -> HttpResponseBase:
 
 def _changed(request: HttpRequest, job: JobRow, context: dict[str, Any]) -> HttpResponse:
     """The live part; the whole page again where its buttons are not the right ones any more (`was` is the state that it knows)."""
-    ended = job.finished is not None
+    ended = not context["is_live"]
     response = render(request, "console/job_live.html", context, status=STOP_POLLING if ended else None)
-    if request.GET.get("was") != job.state.value:
+    if ended or request.GET.get("was") != job.state.value:
         response.headers["HX-Refresh"] = "true"
     return response
 

@@ -182,6 +182,52 @@ class TestJob:
         assert (part.status_code, part.headers["HX-Refresh"]) == (286, "true")
         assert "data-live hx-get" not in client.get(f"{PATH}{job.id}/").content.decode()
 
+    def test_the_page_goes_on_until_the_replays_have_ended_and_says_how(self, client: Client) -> None:
+        job = Job.objects.get(id=empty_job(state="finished", finished_at=now(), total=3, done=3).id)
+        originals = [dead(str(number)) for number in range(3)]
+        replays = [rows.replay_row(one, state) for one, state in zip(originals, ("processed", "dead", "pending"), strict=True)]
+        for place, (one, made) in enumerate(zip(originals, replays, strict=True)):
+            JobItem.objects.create(
+                job_id=job.id,
+                place=place,
+                work_item_id=one.id,
+                work_id=one.work_id,
+                namespace="default",
+                state="done",
+                replay_work_id=made.work_id,
+            )
+        path, live = f"{PATH}{job.id}/", {"HX-Request": "true"}
+        page = client.get(path).content.decode()
+        assert "Of 3 replays: 1 processed, 1 waiting or running, 1 dead again." in page
+        assert "See why" in page
+        assert "data-live hx-get" in page
+        part = client.get(path, {"was": "finished"}, headers=live)
+        assert (part.status_code, part.headers.get("HX-Refresh")) == (200, None)
+        WorkItem.objects.filter(id=replays[2].id).delete()
+        part = client.get(path, {"was": "finished"}, headers=live)
+        assert (part.status_code, part.headers["HX-Refresh"]) == (286, "true")
+        page = client.get(path).content.decode()
+        assert "Of 3 replays: 1 processed, 1 dead again, 1 not kept any more." in page
+        assert "data-live hx-get" not in page
+
+    def test_the_count_of_replays_is_bounded(self, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+        job = empty_job(total=3, done=3)
+        for place in range(3):
+            made = rows.replay_row(dead(str(place)), "processed")
+            JobItem.objects.create(
+                job_id=job.id,
+                place=place,
+                work_item_id=place,
+                work_id=f"evt:{place}",
+                namespace="default",
+                state="done",
+                replay_work_id=made.work_id,
+            )
+        monkeypatch.setattr(job_reads, "REPLAYS_COUNTED", 2)
+        monkeypatch.setattr(job_reads, "IDS_AT_ONCE", 1)
+        assert job_reads.became(job.id).sentence == "Of the first 2 replays: 2 processed."
+        assert job_reads.became(empty_job().id).sentence == ""
+
     def test_where_it_stands_is_a_sentence(self) -> None:
         job = start(rate=200)
         assert "No router is alive" in standing(job, 0)
