@@ -60,7 +60,8 @@ def side(item: WorkItem, which: str) -> Side:
         if row is None or row.erasure_id is not None:
             lines.append("(erased, or not kept any more)")
         elif row.length > COMPARED_AT_MOST:
-            lines.append(f"({row.length:,} characters: too long to be compared; SHA-256 {row.payload_sha256})")
+            hash_of = "" if payload_reads.of_event(row).masks else f"; SHA-256 {row.payload_sha256}"
+            lines.append(f"({row.length:,} characters: too long to be compared{hash_of})")
         else:
             text = payload_reads.of_event(row).masked()
             is_masked = is_masked or text.is_masked

@@ -114,7 +114,20 @@ def message(text: str | None) -> SafeString:
     return exact(line if len(line) <= MESSAGE_SHOWN else line[:MESSAGE_SHOWN] + "…") if line else NONE
 
 
-class ReceiptTable(ConsoleTable):
+class HashedTable(ConsoleTable):
+    """Rows with hashes of texts that may be masked. `hashes`: whether these may be told; asked when they are exported."""
+
+    def __init__(
+        self, rows: list[Any], *, names: Mapping[int, str] | None = None, hashes: Callable[[], bool] | None = None
+    ) -> None:
+        super().__init__(rows, names=names)
+        self._hashes = hashes
+
+    def told(self, digest: str) -> str | None:
+        return digest if self._hashes and self._hashes() else None
+
+
+class ReceiptTable(HashedTable):
     id = tables.Column("Receipt")
     state = BadgeColumn()
     received_at = WhenColumn("Received")
@@ -128,6 +141,9 @@ class ReceiptTable(ConsoleTable):
     conflict_count = NumberColumn(visible=False)
     rejected_count = NumberColumn(visible=False)
     body_sha256 = TextColumn(visible=False)
+
+    def value_body_sha256(self, record: Any) -> str | None:
+        return self.told(record.body_sha256)
 
     def render_id(self, value: int) -> SafeString:
         return link("receipt", value, value)
@@ -166,7 +182,7 @@ class UnverifiedTable(ConsoleTable):
         return link("receipt", value, value)
 
 
-class EventTable(ConsoleTable):
+class EventTable(HashedTable):
     id = tables.Column("Event")
     enqueue_ordinal = NumberColumn("Ordinal")
     event_kind = TextColumn("Kind")
@@ -179,6 +195,9 @@ class EventTable(ConsoleTable):
     provider_timestamp = WhenColumn(visible=False)
     receipt_id = NumberColumn(visible=False)
     payload_sha256 = TextColumn(visible=False)
+
+    def value_payload_sha256(self, record: Any) -> str | None:
+        return self.told(record.payload_sha256)
 
     def value_source(self, record: Any) -> str:
         return f"{record.source_type}:{record.source_id}"

@@ -15,19 +15,21 @@ from ops_ui.pages import Listing, Urls, page, show, show_list
 from ops_ui.payloads import erasure_of
 from ops_ui.range_reads import work_of
 from ops_ui.tables import EventTable
-from ops_ui.views.payload_panels import Panel, masked_file, panel
+from ops_ui.views.payload_panels import Panel, masked_file, may_see_hashes, panel
+from projection.masking import HIDDEN
 from projection.models import Event
 
 
 @page(rooms.EVENTS)
 def listing(request: HttpRequest) -> HttpResponseBase:
+    hashes = may_see_hashes(request)
     return show_list(
         request,
         Listing(
             title="Events",
             rows=Event.objects.defer("payload", "route_snapshot", "last_error"),
             filters=EventFilter,
-            table=lambda found: EventTable(found, names=labels.routes(row.route_id for row in found)),
+            table=lambda found: EventTable(found, names=labels.routes(row.route_id for row in found), hashes=hashes),
             empty="No event has been admitted yet. Receipts become events as soon as the router runs.",
             next_room=rooms.WORKERS,
         ),
@@ -38,13 +40,16 @@ def listing(request: HttpRequest) -> HttpResponseBase:
 def detail(request: HttpRequest, event_id: int) -> HttpResponseBase:
     event = get_object_or_404(Event.objects.defer("payload"), id=event_id)
     erasure = erasure_of(event)
+    shown = None if erasure else payload_panel(request, event)
+    if shown and shown.is_hidden:
+        event.payload_sha256 = HIDDEN
     context = {
         "event": event,
         "route": Route.objects.filter(id=event.route_id).first() if event.route_id else None,
         "pack": Pack.objects.filter(id=event.pack_id).first(),
         "receipt": Receipt.objects.only("id", "received_at", "state").filter(id=event.receipt_id).first(),
         "work": work_of(event),
-        "payload": None if erasure else payload_panel(request, event),
+        "payload": shown,
         "erasure": erasure,
         "copies": list(Event.objects.only("id").filter(receipt_id=event.receipt_id, routed_from_event_id=event.id)[:50]),
     }

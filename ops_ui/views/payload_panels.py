@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 from django.http import HttpRequest, HttpResponse
 
+from connectors.models import Route
 from ops_ui.payload_reads import MASKED_AT_MOST, Stored
 from ops_ui.payload_view import View, view
 
@@ -22,6 +25,8 @@ class Panel:
     label: str
     download: str = ""
     reveal: str = ""
+    is_hidden: bool = False
+    """Whether something is masked for this user: then its hash is not told either, which a guess could be tried on."""
 
     @property
     def may_copy(self) -> bool:
@@ -32,7 +37,13 @@ class Panel:
 def panel(request: HttpRequest, stored: Stored, label: str, *, download: str = "", reveal: str = "") -> Panel:
     """`stored` as the page's URL asks for it. `reveal`, an address, is offered where something is masked, to those who may."""
     found = view(stored, request.GET)
-    return Panel(found, label, download, reveal if found.masked and request.user.has_perm(REVEAL) else "")
+    may_reveal = request.user.has_perm(REVEAL)
+    return Panel(found, label, download, reveal if found.masked and may_reveal else "", found.masked and not may_reveal)
+
+
+def may_see_hashes(request: HttpRequest) -> Callable[[], bool]:
+    """Whether a list may tell hashes of texts: to those who may reveal them, or where no route masks anything. One query, when asked."""
+    return cache(lambda: request.user.has_perm(REVEAL) or not Route.objects.exclude(masks="[]").exists())
 
 
 def attachment(content: bytes, name: str) -> HttpResponse:

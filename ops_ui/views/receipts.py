@@ -16,7 +16,8 @@ from ops_ui.filters import ReceiptFilter
 from ops_ui.pages import Listing, Urls, page, show, show_list
 from ops_ui.payloads import erasure_of
 from ops_ui.tables import ReceiptTable, UnverifiedTable
-from ops_ui.views.payload_panels import Panel, masked_file, panel
+from ops_ui.views.payload_panels import Panel, masked_file, may_see_hashes, panel
+from projection.masking import HIDDEN
 from projection.models import Event, WorkItem
 
 ITEMS_SHOWN: Final = 200
@@ -26,13 +27,14 @@ ITEMS_SHOWN: Final = 200
 @page(rooms.RECEIPTS)
 def listing(request: HttpRequest) -> HttpResponseBase:
     rows = Receipt.objects.defer("body", "headers", "verdicts", "url")
+    hashes = may_see_hashes(request)
     return show_list(
         request,
         Listing(
             title="Receipts",
             rows=rows,
             filters=ReceiptFilter,
-            table=lambda found: ReceiptTable(found, names=labels.packs(row.pack_id for row in found)),
+            table=lambda found: ReceiptTable(found, names=labels.packs(row.pack_id for row in found), hashes=hashes),
             empty="No delivery has arrived yet. Point a provider at the URL of an endpoint, or load the demo (script/manage load_demo).",
             next_room=rooms.ENDPOINTS,
         ),
@@ -45,12 +47,15 @@ def detail(request: HttpRequest, receipt_id: int) -> HttpResponseBase:
     pack = Pack.objects.filter(id=receipt.pack_id).first()
     erasure = erasure_of(receipt)
     events = list(Event.objects.defer("payload", "route_snapshot").filter(receipt_id=receipt.id).order_by("id")[: ITEMS_SHOWN + 1])
+    body = None if erasure else _body(request, receipt, pack)
+    if body and body.is_hidden:
+        receipt.body_sha256 = HIDDEN
     context: dict[str, Any] = {
         "receipt": receipt,
         "pack": pack,
         "endpoint": Endpoint.objects.filter(id=receipt.endpoint_id).first(),
         "headers": _headers(receipt.headers),
-        "body": None if erasure else _body(request, receipt, pack),
+        "body": body,
         "erasure": erasure,
         "items": _items(events[:ITEMS_SHOWN]),
         "items_cut": len(events) > ITEMS_SHOWN,
@@ -125,11 +130,14 @@ def unverified_detail(request: HttpRequest, delivery_id: int) -> HttpResponseBas
     delivery = get_object_or_404(UnverifiedDelivery.objects.defer("body"), id=delivery_id)
     endpoint = Endpoint.objects.filter(id=delivery.endpoint_id).first()
     pack = Pack.objects.filter(id=endpoint.pack_id).first() if endpoint else None
+    body = panel(request, payload_reads.of_unverified(delivery, pack), "Body of the delivery")
+    if body.is_hidden:
+        delivery.body_sha256 = HIDDEN
     context = {
         "delivery": delivery,
         "endpoint": endpoint,
         "headers": _headers(delivery.headers),
-        "body": panel(request, payload_reads.of_unverified(delivery, pack), "Body of the delivery"),
+        "body": body,
     }
     return show(request, "console/unverified.html", f"Failed signature {delivery.id}", **context)
 

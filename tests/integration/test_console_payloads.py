@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -10,7 +11,7 @@ from django.contrib.auth.models import Permission
 from django.test import Client
 
 from connectors import routes
-from connectors.models import AuditEntry, Receipt, UnverifiedDelivery
+from connectors.models import AuditEntry, Receipt, Route, UnverifiedDelivery
 from ops_ui import payload_reads, payload_view, payload_window
 from projection.models import Event
 from tests import console_world, factories, rows
@@ -150,6 +151,28 @@ def test_a_search_never_finds_what_is_masked(pack: factories.models.Pack) -> Non
             assert not any(secret in content for secret in SECRETS), (path, parameters)
         assert "No hit" in client.get(path, {"find": "ample.co"}).content.decode()
         assert "of 2" in client.get(path, {"find": "•••"}).content.decode()
+
+
+def test_no_hash_is_told_that_a_guess_could_be_tried_on(pack: factories.models.Pack) -> None:
+    masks = ("$.mail",)
+    event = event_of(pack, masks=masks)
+    receipt = factories.receipt(pack, EXACT, state="routed")
+    digests = (event.payload_sha256.encode(), receipt.body_sha256.encode())
+    exports = ("/admin/events/?export=csv", "/admin/events/?export=json", "/admin/receipts/?export=json")
+    viewer, administrator = console_world.client("viewer"), console_world.client("administrator")
+
+    def told(client: Client, path: str) -> bool:
+        response: Any = client.get(path)
+        content = b"".join(response.streaming_content) if response.streaming else response.content
+        return any(digest in content for digest in digests)
+
+    for path in (page_of(event), page_of(receipt), *exports):
+        assert not told(viewer, path), path
+        assert told(administrator, path), path
+    Route.objects.update(masks="[]")
+    Event.objects.filter(id=event.id).update(route_snapshot=None)
+    for path in (page_of(event), page_of(receipt), *exports):
+        assert told(viewer, path), path
 
 
 def test_masks_that_came_after_an_event_hold_when_its_route_is_retired(pack: factories.models.Pack) -> None:
