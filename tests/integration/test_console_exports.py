@@ -37,6 +37,8 @@ NO_LIST = {
     "source": "one record, named by its parameters",
     "new_endpoint": "a form",
     "publish_route": "a form",
+    "words": "texts of ours",
+    "keys": "texts of ours",
 }
 """Pages of the console without a key in their address that have no rows to export, and why."""
 
