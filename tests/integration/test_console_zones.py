@@ -90,7 +90,9 @@ def test_c54_times_are_the_same_in_every_zone(settings: Any) -> None:
 
 def test_times_are_in_the_zone_of_the_viewer_and_in_utc_on_hover() -> None:
     world = console_world.build()
-    AuditEntry.objects.update(at=datetime(2026, 7, 1, 10, 0, 0, 5, tzinfo=UTC))
+    AuditEntry.objects.create(
+        at=datetime(2026, 7, 1, 10, 0, 0, 5, tzinfo=UTC), actor="ada", action="lane.hold", target="x", reason="y"
+    )
     client = console_world.client("administrator")
     for zone, shown, name in (
         ("Europe/Madrid", "2026-07-01 12:00:00", "Madrid"),
