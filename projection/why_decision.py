@@ -118,7 +118,7 @@ def _ended(item: WorkItem) -> Why:
     if item.discarded_at is not None:
         return Why("discarded", f"Dead since {at}, discarded by {item.discarded_by} at {iso(item.discarded_at)}{because}")
     if item.state == State.DEAD:
-        return Why("dead", f"Dead since {at} after {item.attempts} attempt(s){because}")
+        return Why("dead", f"Dead since {at} after {_attempts(item)}{because}")
     return Why(item.state, f"{str(item.state).capitalize()} at {at}{because}")
 
 
@@ -194,6 +194,10 @@ def _behind(item: WorkItem, around: Surroundings) -> Why | None:
     return None
 
 
+def _attempts(item: WorkItem) -> str:
+    return "1 attempt" if item.attempts == 1 else f"{item.attempts} attempts"
+
+
 def _waiting(item: WorkItem, now: datetime) -> Why | None:
     """What time alone ends."""
     if item.run_after <= now:
@@ -201,7 +205,7 @@ def _waiting(item: WorkItem, now: datetime) -> Why | None:
     at = iso(item.run_after)
     if item.state == State.RETRY:
         because = f": {_quote(item.last_error)}" if item.last_error else "."
-        return Why("retry", f"Waiting to retry until {at} after {item.attempts} attempt(s){because}", until=item.run_after)
+        return Why("retry", f"Waiting to retry until {at} after {_attempts(item)}{because}", until=item.run_after)
     return Why("settling", f"Settling until {at}.", until=item.run_after)
 
 

@@ -87,6 +87,7 @@ def _facts(now: datetime, window: Window) -> dict[str, Any]:
     return {
         "now": now,
         "cards": cards,
+        "is_empty": not any(receipts.values()) and not any(work.values()),
         "ages": [Age(card, age_share(card.age.total_seconds())) for card in cards if card.age is not None],
         "age_marks": age_marks(),
         "window": window,

@@ -50,6 +50,25 @@ def test_every_page_fits_a_phone(visit: Visit) -> None:
         assert width <= 400, (path, width)
 
 
+def test_a_cell_of_several_pieces_flows_as_one_on_a_phone(visit: Visit) -> None:
+    world = console_world.build()
+    visit.page.set_viewport_size({"width": 400, "height": 800})
+    visit.open(world.paths["receipt"])
+    box = visit.page.locator("td[data-label=Source]").first.bounding_box()
+    assert box
+    assert box["height"] < 30  # "contact", ":" and the id were a line each
+
+
+def test_nothing_lies_beyond_the_edge_of_a_list_of_stops(visit: Visit) -> None:
+    world = console_world.build()
+    visit.page.set_viewport_size({"width": 1360, "height": 900})
+    for name in ("destinations", "pauses"):
+        visit.open(world.paths[name])
+        hidden = visit.page.evaluate("[...document.querySelectorAll('.scroll')].map(e => e.scrollWidth - e.clientWidth)")
+        assert hidden, name
+        assert max(hidden) <= 0, name
+
+
 def test_hostile_text_runs_nowhere(visit: Visit) -> None:
     world = console_world.build(HOSTILE)
     dialogs: list[str] = []

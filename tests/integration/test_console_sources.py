@@ -138,6 +138,13 @@ def test_without_the_right_to_see_work_there_are_events_alone() -> None:
     assert (len(context["events"]), context["history"].generations, context["why"], context["live"]) == (1, [], None, [])
 
 
+def test_the_sentence_why_it_does_not_run_is_set_as_on_other_pages() -> None:
+    rows.work_row(rows.event_row(), "retry")
+    text = console_world.client("viewer").get(path()).content.decode()
+    sentence = text.partition('<span class="why-line">')[2].partition("</p>")[0]
+    assert "script/manage activate_projection</bdi></code>" in sentence
+
+
 def test_a_hostile_source_is_a_link_to_its_page() -> None:
     console_world.build(HOSTILE)
     client = console_world.client("viewer")

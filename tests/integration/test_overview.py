@@ -174,6 +174,13 @@ def test_lanes_that_are_blocked_for_longest_come_first() -> None:
     assert f"/admin/lanes/{found[0].key}/" in page()
 
 
+def test_an_empty_installation_is_told_its_first_steps_until_a_delivery_came() -> None:
+    client = console_world.client("viewer")
+    assert "First steps" in client.get("/admin/").content.decode()
+    factories.receipt(factories.install(), "{}")
+    assert "First steps" not in client.get("/admin/").content.decode()
+
+
 def test_no_lane_waits() -> None:
     assert blocked_lanes.longest(5) == []
     assert "No lane is held, and nothing waits" in page()

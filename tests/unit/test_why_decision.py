@@ -44,7 +44,7 @@ def test_a_settling_item_says_until_when() -> None:
 def test_a_retry_says_until_when_and_what_failed() -> None:
     why = explain(item("retry", run_after=SOON, last_error="ValueError: no\nTraceback"), around())
     assert (why.code, why.until) == ("retry", SOON)
-    assert why.sentence == "Waiting to retry until 2026-01-01T12:10:00.000000Z after 2 attempt(s): ValueError: no"
+    assert why.sentence == "Waiting to retry until 2026-01-01T12:10:00.000000Z after 2 attempts: ValueError: no"
 
 
 def test_a_long_error_is_cut() -> None:
