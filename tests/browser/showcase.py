@@ -12,7 +12,7 @@ from connectors import models, secrets
 from projection import activation, identity
 from projection.clock import now
 from projection.facts import RouteFacts
-from projection.models import Event, LaneHold, WorkFailure, WorkItem
+from projection.models import Event, LaneHold, Worker, WorkFailure, WorkItem
 from projection.states import State
 from tests import console_world, factories, rows
 from tests.browser import showcase_jobs
@@ -165,10 +165,15 @@ def show_case() -> World:
         received_at=hour.at(12),
     )
     models.Connection.objects.create(
-        namespace="default", name="ci", url="https://ci.example.com/hooks", secrets="-", created_at=hour.at(900)
+        namespace="default",
+        name="ci",
+        url="https://ci.example.com/hooks",
+        secrets=secrets.encrypt([{"secret": "one", "expires_at": None}]),
+        created_at=hour.at(900),
     )
     for kind, host in (("router", "app-1"), ("worker", "app-1"), ("worker", "app-2")):
         console_world.worker(kind, host=host, seen_ago=timedelta(minutes=-5))  # taking pictures takes a while
+    Worker.objects.update(started_at=hour.at(900))
     entries = [
         models.AuditEntry.objects.create(
             at=hour.at(ago), actor=actor, action=action, target=target, reason=reason, detail=json.dumps(detail)
