@@ -28,6 +28,20 @@ _sql: Final = Sender(Path(__file__).parent / "sql")
 
 
 @dataclass(frozen=True, slots=True)
+class _Reads:
+    """The statements that count a part from its beginning and, where there is one, from its end."""
+
+    from_beginning: str
+    from_end: str = ""
+
+
+_RECEIPTS: Final = _Reads("read_part_of_receipts", "read_part_of_receipts_from_its_end")
+_UNROUTED: Final = _Reads("read_part_of_unrouted_receipts")
+_ENDS: Final = _Reads("read_part_of_ends", "read_part_of_ends_from_its_end")
+_FAILURES: Final = _Reads("read_part_of_failures", "read_part_of_failures_from_its_end")
+
+
+@dataclass(frozen=True, slots=True)
 class Window:
     """A period up to now in `parts` of `width`; `title` says it after "in the", `part` after "one"."""
 
@@ -80,10 +94,10 @@ _Span = tuple[datetime, datetime]
 def flow(window: Window, now: datetime) -> list[Series]:
     """The four series. Some ten statements (ix_receipt_state, ix_work_terminal, ix_failure_created)."""
     spans = _spans(window, now)
-    routed = _states("read_part_of_receipts", [ReceiptState.ROUTED], spans)
-    rest = _counted("read_part_of_unrouted_receipts", spans)
-    executed = _states("read_part_of_ends", [State.PROCESSED, State.SKIPPED], spans)
-    failed = _counted("read_part_of_failures", spans)
+    routed = _states(_RECEIPTS, [ReceiptState.ROUTED], spans)
+    rest = _counted(_UNROUTED, spans)
+    executed = _states(_ENDS, [State.PROCESSED, State.SKIPPED], spans)
+    failed = _counted(_FAILURES, spans)
     received = [one + other for one, other in zip(routed, rest, strict=True)]
     return [
         _series("Received", "received", received, window),
@@ -105,18 +119,18 @@ def _spans(window: Window, now: datetime) -> list[_Span]:
     return [*spans[:-1], (spans[-1][0], spans[-1][1] + LATEST_CLOCK)]
 
 
-def _states(statement: str, states: Sequence[str], spans: Sequence[_Span]) -> list[_Part]:
+def _states(reads: _Reads, states: Sequence[str], spans: Sequence[_Span]) -> list[_Part]:
     """The parts of several states together."""
-    counted = [_counted(statement, spans, (str(state),)) for state in states]
+    counted = [_counted(reads, spans, (str(state),)) for state in states]
     return [sum(parts, _Part(0)) for parts in zip(*counted, strict=True)]
 
 
-def _counted(statement: str, spans: Sequence[_Span], which: tuple[str, ...] = ()) -> list[_Part]:
+def _counted(reads: _Reads, spans: Sequence[_Span], which: tuple[str, ...] = ()) -> list[_Part]:
     """The rows of each part. One statement, and one more where there are more of them than are counted."""
     asked = [(place, *which, to_db(begin), to_db(end), ROWS_A_PART) for place, (begin, end) in enumerate(spans)]
-    found = {place: (rows, last) for place, rows, last in _sql.fetch_each(statement, asked)}
-    full = [one for one in asked if found[one[0]][0] >= ROWS_A_PART and found[one[0]][1] is not None]
-    first = {place: at for place, _, at in _sql.fetch_each(f"{statement}_from_its_end", full)} if full else {}
+    found = {place: (rows, last) for place, rows, last in _sql.fetch_each(reads.from_beginning, asked)}
+    full = [one for one in asked if reads.from_end and found[one[0]][0] >= ROWS_A_PART]
+    first = {place: at for place, _, at in _sql.fetch_each(reads.from_end, full)}
     made = []
     for place, span in enumerate(spans):
         rows, last = found[place]

@@ -26,6 +26,8 @@ _HARMLESS: Final = re.compile(
 )
 """Statements that make nothing durable."""
 _PRODUCT: Final = ("connectors", "projection", "ops_ui")
+_CARRIERS: Final = ("sending.py", "models.py")
+"""What writes for whoever calls it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +122,7 @@ def room() -> str:
         path = Path(frame.f_code.co_filename)
         if frame.f_code.co_name == "run_unit":
             return str(frame.f_locals["verb"])
-        if own is None and path.parent.name in _PRODUCT and path.name != "sending.py":
+        if own is None and path.parent.name in _PRODUCT and path.name not in _CARRIERS:
             own = f"{path.stem}.{frame.f_code.co_name}"
         frame = frame.f_back
     return own or "?"
