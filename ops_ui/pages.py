@@ -15,10 +15,10 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from ops_ui import exports, keyset
+from ops_ui.cells import ConsoleTable, Sorting
 from ops_ui.exports import Export
 from ops_ui.filters import ListFilter
 from ops_ui.rooms import Room
-from ops_ui.tables import ConsoleTable, Sorting
 
 P = ParamSpec("P")
 
