@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from connectors.routing_loop import route_loop
 from connectors.upkeep import prune_if_due
-from projection.tasks import resident_task
+from projection.tasks import resident_task, unless_away
 
 ROUTERS = 1
 CLAIM_WORKERS = 2
@@ -20,9 +20,9 @@ each minute, and does something once an hour. The watch (of the room above, by i
 
 def route(number: int) -> int:
     """Resident router of slot `number`; returns at once when the slot is taken."""
-    return resident_task("route", number, route_loop, "connectors.tasks.route")
+    return unless_away(lambda: resident_task("route", number, route_loop, "connectors.tasks.route"), 0)
 
 
 def upkeep(_number: int) -> bool:
     """What the installation does by itself once in a while; returns at once when nothing is due. Whether anything was tried."""
-    return prune_if_due()
+    return unless_away(prune_if_due, otherwise=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
-from heapq import merge
 from typing import Final
 
 from django.db.models import Count
@@ -50,10 +49,8 @@ def parse(text: str) -> Place:
 
 
 def results(job_id: int, state: ItemState | None, after: Place, size: int = PAGE_SIZE) -> ItemPage:
-    """A page of items in lane order, of one outcome or of all: one query an outcome (ux_job_item_state), two for what is beside them."""
-    states = (state,) if state else tuple(ItemState)
-    parts = [jobs.items(job_id, (one,), limit=size + 1, after=after) for one in states]
-    items = list(merge(*parts, key=lambda item: (item.place, item.work_item_id)))
+    """A page of items in lane order, of one outcome or of all: one query (ux_job_item_state), two for what is beside them."""
+    items = jobs.items(job_id, (state,) if state else tuple(ItemState), limit=size + 1, after=after)
     shown = items[:size]
     last = f"{shown[-1].place}-{shown[-1].work_item_id}" if len(items) > size else None
     return ItemPage(_beside(shown), last)

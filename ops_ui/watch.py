@@ -15,6 +15,7 @@ from ops_ui import alert_messages, alerts, signature_failures
 from projection.foreign_code import FAILURES
 from projection.logs import log_event
 from projection.retry_policy import error_text
+from projection.tasks import unless_away
 
 _made: Final = threading.Event()
 
@@ -34,7 +35,7 @@ def look() -> bool:
 
 def task(_number: int) -> bool:
     """Entry point of django-q2."""
-    return look()
+    return unless_away(look, otherwise=False)
 
 
 def start() -> None:

@@ -19,7 +19,7 @@ from projection.job_rows import ITEM_COLUMNS, JOB_COLUMNS, ItemState, JobItemRow
 from projection.logs import log_event
 from projection.refusals import Refused
 from projection.retry_policy import storable
-from projection.sending import execute, fetch
+from projection.sending import execute, fetch, fetch_each
 from projection.units import run_unit
 from projection.wake import notify, notify_after_commit
 
@@ -80,16 +80,9 @@ def items(
     job_id: int, states: Sequence[ItemState] = tuple(ItemState), *, limit: int, after: tuple[int, int] = (-1, 0)
 ) -> list[JobItemRow]:
     """Items of a job in lane order, behind the place (Place, WorkItemId). One query."""
-    rows = fetch(
-        "read_job_items",
-        item_columns=ITEM_COLUMNS,
-        job_id=job_id,
-        states=tuple(state.value for state in states),
-        place=after[0],
-        work_item_id=after[1],
-        limit=limit,
-    )
-    return [JobItemRow.of(row) for row in rows]
+    asked = [(job_id, state.value, after[0], *after, limit) for state in states]
+    found = map(JobItemRow.of, fetch_each("read_job_items", asked, item_columns=ITEM_COLUMNS))
+    return sorted(found, key=lambda item: (item.place, item.work_item_id))[:limit]
 
 
 def all_items(job_id: int, states: Sequence[ItemState] = tuple(ItemState)) -> Iterator[JobItemRow]:

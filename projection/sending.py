@@ -42,12 +42,12 @@ class Sender:
             cursor.execute(self._text(name, parameters), values if values is not None else parameters)
             return int(cursor.rowcount)
 
-    def fetch_each(self, name: str, values: Sequence[tuple[Any, ...]]) -> list[Any]:
+    def fetch_each(self, name: str, values: Sequence[tuple[Any, ...]], **parts: str) -> list[Any]:
         """Rows of a parenthesized look-up for each of the values, sent as one UNION ALL; none for no values."""
         if not values:
             return []
         with connections[self._using].cursor() as cursor:
-            cursor.execute(" UNION ALL ".join([self._text(name, {})] * len(values)), [value for one in values for value in one])
+            cursor.execute(" UNION ALL ".join([self._text(name, parts)] * len(values)), [value for one in values for value in one])
             return list(cursor.fetchall())
 
     def insert_rows(self, name: str, rows: Sequence[tuple[Any, ...]]) -> int:

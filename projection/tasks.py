@@ -4,20 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from django.conf import settings
+from django.db import DatabaseError, InterfaceError
 
 from projection import clock
+from projection.logs import log_event
+from projection.lost_connection import is_outage
+from projection.retry_policy import error_text
 from projection.slots import slot
 from projection.stopping import StopFlag
 from projection.stuck import leave_if_stuck
 from projection.worker import claim_loop
 
+T = TypeVar("T")
+
+
+def unless_away(act: Callable[[], T], otherwise: T) -> T:
+    """What `act` returns; `otherwise`, after one line instead of django-q2's traceback, when the database went away meanwhile.
+
+    The schedule asks again within a minute.
+    """
+    try:
+        return act()
+    except (DatabaseError, InterfaceError) as error:
+        if not is_outage(error):
+            raise
+        log_event("task", level="error", reason="the database is away; its schedule asks again", error=error_text(error))
+        return otherwise
+
 
 def claim(number: int) -> int:
     """Resident claim loop of slot `number`; returns at once when the slot is taken. A process with a stuck flow leaves afterwards."""
-    done = resident_task("claim", number, claim_loop, "projection.tasks.claim")
+    done = unless_away(lambda: resident_task("claim", number, claim_loop, "projection.tasks.claim"), 0)
     leave_if_stuck()
     return done
 

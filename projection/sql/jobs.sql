@@ -111,10 +111,10 @@ UPDATE `_System_ConnectorJobItem` FORCE INDEX (PRIMARY)
 SET State = 'skipped', Code = 'cancelled', Reason = 'the job was cancelled' WHERE Id IN %(ids)s
 
 -- name: read_job_items
--- Items of a job in some states, in lane order behind a place. No lock. Index: ux_job_item_state where one state is asked for.
-SELECT {item_columns} FROM `_System_ConnectorJobItem`
-WHERE JobId = %(job_id)s AND State IN %(states)s AND Place >= %(place)s AND (Place, WorkItemId) > (%(place)s, %(work_item_id)s)
-ORDER BY Place, WorkItemId LIMIT %(limit)s
+-- Items of a job in one state, in lane order behind a place; sent once for each state (`fetch_each`). No lock. Index: ux_job_item_state,
+-- at most the limit.
+(SELECT {item_columns} FROM `_System_ConnectorJobItem` FORCE INDEX (ux_job_item_state)
+WHERE JobId = %s AND State = %s AND Place >= %s AND (Place, WorkItemId) > (%s, %s) ORDER BY Place, WorkItemId LIMIT %s)
 
 -- name: read_ended_jobs
 -- Jobs that ended before a time, oldest first. No lock. Index: ux_job_finished.

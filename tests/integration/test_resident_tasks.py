@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import DatabaseError, connection
+from django.utils.module_loading import import_string
 from django_q.models import OrmQ, Schedule
 from django_q.signing import SignedPackage
 from pytest_django import Settings
@@ -127,3 +128,42 @@ def test_two_clusters_that_start_together_do_not_make_them_twice() -> None:
     with taken("schedules", 0, everywhere=True):
         tasks.ensure_schedules(SCHEDULES)
     assert schedules() == {}, "the other one is making them"
+
+
+def killed() -> int:
+    """Ends its own connection, as an operator of the database may."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT CONNECTION_ID()")
+        own = cursor.fetchone()[0]
+        cursor.execute(f"KILL {own}")
+        cursor.execute("SELECT 1")
+    raise AssertionError("the server went on with a connection that it killed")
+
+
+@pytest.mark.parametrize("path", [path for path, _ in SCHEDULES.values()])
+def test_a_task_whose_connection_ends_says_so_in_one_line(
+    path: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    inner = {
+        "connectors.tasks.route": "connectors.tasks.resident_task",
+        "projection.tasks.claim": "projection.tasks.resident_task",
+        "connectors.tasks.upkeep": "connectors.tasks.prune_if_due",
+        "ops_ui.watch.task": "ops_ui.watch.look",
+    }[path]
+    monkeypatch.setattr(inner, lambda *_: killed())
+    assert not import_string(path)(1)
+    connection.close()
+    lines = [line for line in capsys.readouterr().err.splitlines() if line]
+    assert len(lines) == 1
+    assert "the database is away; its schedule asks again" in lines[0]
+
+
+def test_a_fault_of_a_task_is_not_taken_for_an_outage(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> bool:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT nothing FROM nowhere")
+        return True
+
+    monkeypatch.setattr("ops_ui.watch.look", broken)
+    with pytest.raises(DatabaseError):
+        import_string("ops_ui.watch.task")(1)

@@ -34,6 +34,13 @@
     children(old, fresh);
   };
 
+  // Takes a node out of the page; the one behind it.
+  const without = (node) => {
+    const next = node.nextSibling;
+    node.remove();
+    return next;
+  };
+
   const children = (old, fresh) => {
     const known = byKey(old);
     const wanted = byKey(fresh);
@@ -41,6 +48,7 @@
     let at = old.firstChild;
     for (const one of [...fresh.childNodes]) {
       const mine = key(one);
+      while (!mine && at && at.nodeName !== one.nodeName && isGone(at)) at = without(at);
       const match = mine ? known.get(mine) : at && at.nodeName === one.nodeName && !key(at) ? at : undefined;
       if (!match || match.nodeName !== one.nodeName) {
         old.insertBefore(one, at);
@@ -48,20 +56,12 @@
       }
       known.delete(mine);
       // What stood before it and is gone goes now: a row that only moves up is not taken out, and keeps the focus.
-      while (at && at !== match && isGone(at) && at.compareDocumentPosition(match) & Node.DOCUMENT_POSITION_FOLLOWING) {
-        const next = at.nextSibling;
-        at.remove();
-        at = next;
-      }
+      while (at && at !== match && isGone(at) && at.compareDocumentPosition(match) & Node.DOCUMENT_POSITION_FOLLOWING) at = without(at);
       if (at === match) at = at.nextSibling;
       else old.insertBefore(match, at);
       update(match, one);
     }
-    while (at) {
-      const next = at.nextSibling;
-      at.remove();
-      at = next;
-    }
+    while (at) at = without(at);
   };
 
   document.addEventListener("htmx:beforeSwap", (event) => {

@@ -10,7 +10,7 @@ from connectors import bulk_preview
 from connectors.bulk_jobs import DeadLetters
 from projection import clock, jobs
 from projection.job_models import Job, JobItem
-from projection.job_rows import JobKind, JobState
+from projection.job_rows import ItemState, JobKind, JobState
 from projection.job_steps import run_step
 from projection.models import WorkItem
 from tests import factories
@@ -126,3 +126,14 @@ def test_the_order_of_a_preview_is_found_at_the_end_of_a_long_lane() -> None:
         assert bulk_preview.preview(JobKind.REPLAY, EVERYTHING).after_newer == 1
     assert work.rows_read < 200
     assert dead.state == "dead"
+
+
+@pytest.mark.parametrize("states", [[ItemState.DONE], list(ItemState)])
+def test_a_page_of_results_reads_the_page(states: list[ItemState]) -> None:
+    """Also in the middle of the only job that there is, whatever the statistics make of it."""
+    dead_of_one_source(1)
+    job = job_of(MANY, "done")
+    with server_work() as work:
+        page = jobs.items(job.id, states, limit=100, after=(MANY // 2, 0))
+    assert [page[0].place, page[-1].place, len(page)] == [MANY // 2, MANY // 2 + 99, 100]
+    assert work.rows_read <= 110
