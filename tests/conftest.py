@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 from django.conf import settings
+from django.contrib.auth import hashers
 from django.db import connection, connections
 from django.test.utils import setup_databases, teardown_databases
 
@@ -45,6 +46,12 @@ def forget_what_was_read() -> None:
 def own_spool(tmp_path_factory: pytest.TempPathFactory) -> None:
     """No test writes into the spool of an installation of this checkout."""
     settings.HEADRACE_SPOOL_DIR = tmp_path_factory.mktemp("spool")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_passwords() -> None:
+    settings.PASSWORD_HASHERS = ["tests.passwords.QuickHasher"]
+    hashers.reset_hashers(setting="PASSWORD_HASHERS")
 
 
 @pytest.fixture(scope="session")
