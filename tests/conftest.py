@@ -15,6 +15,7 @@ from django.db import connection, connections
 from django.test.utils import setup_databases, teardown_databases
 
 from connectors.ingress_audit import audit_everything
+from tests.receiver import Receiver, receiving
 
 KEPT_TABLES = {"django_migrations", "django_content_type", "auth_permission", "auth_group", "auth_group_permissions"}
 
@@ -52,6 +53,13 @@ def own_spool(tmp_path_factory: pytest.TempPathFactory) -> None:
 def quick_passwords() -> None:
     settings.PASSWORD_HASHERS = ["tests.passwords.QuickHasher"]
     hashers.reset_hashers(setting="PASSWORD_HASHERS")
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    """An HTTP server on loopback that notes what it is sent and answers as it is told."""
+    with receiving() as made:
+        yield made
 
 
 @pytest.fixture(scope="session")

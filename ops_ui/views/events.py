@@ -6,7 +6,6 @@ from typing import Final
 
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
-from django.urls import reverse
 
 from connectors.models import Pack, Receipt, Route
 from ops_ui import labels, payload_reads, rooms
@@ -15,7 +14,7 @@ from ops_ui.pages import Listing, Urls, page, show, show_list
 from ops_ui.payloads import erasure_of
 from ops_ui.range_reads import work_of
 from ops_ui.tables import EventTable
-from ops_ui.views.payload_panels import Panel, masked_file, may_see_hashes, panel
+from ops_ui.views.payload_panels import event_panel, masked_file, may_see_hashes
 from projection.masking import HIDDEN
 from projection.models import Event
 
@@ -40,7 +39,7 @@ def listing(request: HttpRequest) -> HttpResponseBase:
 def detail(request: HttpRequest, event_id: int) -> HttpResponseBase:
     event = get_object_or_404(Event.objects.defer("payload"), id=event_id)
     erasure = erasure_of(event)
-    shown = None if erasure else payload_panel(request, event)
+    shown = None if erasure else event_panel(request, event)
     if shown and shown.is_hidden:
         event.payload_sha256 = HIDDEN
     context = {
@@ -54,17 +53,6 @@ def detail(request: HttpRequest, event_id: int) -> HttpResponseBase:
         "copies": list(Event.objects.only("id").filter(receipt_id=event.receipt_id, routed_from_event_id=event.id)[:50]),
     }
     return show(request, "console/event.html", f"Event {event.id}", **context)
-
-
-def payload_panel(request: HttpRequest, event: Event) -> Panel:
-    """The panel of an event's payload, as the page's URL asks for it."""
-    return panel(
-        request,
-        payload_reads.of_event(event),
-        "Payload of the event",
-        download=reverse("admin:event_payload", args=[event.id]),
-        reveal=reverse("admin:reveal_event", args=[event.id]),
-    )
 
 
 @page(rooms.EVENTS)

@@ -14,7 +14,7 @@ from ops_ui.filters import GenerationFilter
 from ops_ui.pages import Listing, Urls, page, show, show_list
 from ops_ui.payloads import erasure_of
 from ops_ui.tables import WorkTable
-from ops_ui.views.events import payload_panel
+from ops_ui.views.payload_panels import event_panel
 from ops_ui.views.work_actions import offers
 from ops_ui.why_links import told
 from projection.facts import flow_name
@@ -60,7 +60,7 @@ def facts(request: HttpRequest, item: WorkItem) -> dict[str, Any]:
         "range": inputs,
         "input": shown,
         "erasure": erasure_of(shown) if shown else None,
-        "payload": payload_panel(request, shown) if shown and shown.erasure_id is None else None,
+        "payload": event_panel(request, shown) if shown and shown.erasure_id is None else None,
         "timeline": charts.timeline([(event.created_date, event.id == item.event_id) for event in inputs.inputs]),
         "predecessor": range_reads.before(item) if projected else None,
         "successor": range_reads.after(item) if projected and item.replay_of_work_id is None else None,

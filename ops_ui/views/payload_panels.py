@@ -8,10 +8,13 @@ from functools import cache
 from typing import Final
 
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 
 from connectors.models import Route
+from ops_ui import payload_reads
 from ops_ui.payload_reads import MASKED_AT_MOST, Stored
 from ops_ui.payload_view import View, view
+from projection.models import Event
 
 REVEAL: Final = "projection.reveal_payload"
 """The right to see what routes mask."""
@@ -39,6 +42,17 @@ def panel(request: HttpRequest, stored: Stored, label: str, *, download: str = "
     found = view(stored, request.GET)
     may_reveal = request.user.has_perm(REVEAL)
     return Panel(found, label, download, reveal if found.masked and may_reveal else "", found.masked and not may_reveal)
+
+
+def event_panel(request: HttpRequest, event: Event) -> Panel:
+    """The panel of an event's payload, as the page's URL asks for it."""
+    return panel(
+        request,
+        payload_reads.of_event(event),
+        "Payload of the event",
+        download=reverse("admin:event_payload", args=[event.id]),
+        reveal=reverse("admin:reveal_event", args=[event.id]),
+    )
 
 
 def may_see_hashes(request: HttpRequest) -> Callable[[], bool]:

@@ -19,7 +19,7 @@ from tests.acceptance.several_clusters import (
     until_the_queue_is_empty,
     until_waiting,
 )
-from tests.receiver import Receiver, Reply, receiving
+from tests.receiver import Receiver, Reply
 
 pytestmark = [pytest.mark.acceptance, needs_a_lock_wait_table, pytest.mark.timeout(600)]
 
@@ -41,12 +41,6 @@ mode = "per_event"
 flow = "http_forward"
 connection = "sync"
 """
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with receiving() as running:
-        yield running
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from tests import signing
 from tests.acceptance import hubspot_shapes
 from tests.acceptance.private_server import IS_INSTALLED, PrivateServer, private_server
 from tests.acceptance.service import Process, Service, service
-from tests.receiver import Receiver, Reply, receiving
+from tests.receiver import Receiver, Reply
 from tests.running import CHECKOUT
 
 pytestmark = [
@@ -68,12 +68,6 @@ OURS = "SELECT ID FROM information_schema.PROCESSLIST WHERE USER = 'ordinary'"
 @pytest.fixture(scope="module")
 def server() -> Iterator[PrivateServer]:
     with private_server() as made:
-        yield made
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with receiving() as made:
         yield made
 
 

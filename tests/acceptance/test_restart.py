@@ -16,7 +16,7 @@ from tests import signing
 from tests.acceptance import hubspot_shapes
 from tests.acceptance.private_server import IS_INSTALLED, PrivateServer, private_server
 from tests.acceptance.service import PATIENCE_SECONDS, POLL_SECONDS, Service, service
-from tests.receiver import Receiver, Reply, receiving
+from tests.receiver import Receiver, Reply
 
 pytestmark = pytest.mark.acceptance
 
@@ -95,12 +95,6 @@ def server() -> Iterator[PrivateServer | None]:
         yield None
         return
     with private_server() as made:
-        yield made
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with receiving() as made:
         yield made
 
 

@@ -22,7 +22,7 @@ import pytest
 
 from tests import signing
 from tests.acceptance.service import Process, Service, service
-from tests.receiver import Receiver, Reply, receiving
+from tests.receiver import Receiver, Reply
 from tests.running import CHECKOUT
 
 pytestmark = pytest.mark.acceptance
@@ -61,12 +61,6 @@ mode = "per_event"
 flow = "log"
 limit = {{ name = "api", rate = "2/s" }}
 """
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with receiving() as made:
-        yield made
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from ops_ui.start.supervisor import CLUSTER_GRACE_SECONDS
 from tests import signing
 from tests.acceptance import hubspot_shapes
 from tests.acceptance.service import Process, Service, service
-from tests.receiver import Receiver, Reply, receiving
+from tests.receiver import Receiver, Reply
 
 pytestmark = pytest.mark.acceptance
 
@@ -45,12 +45,6 @@ class Brake:
 
     def reply(self) -> Reply:
         return Reply(stream=lambda _: self.is_off.wait(PATIENCE_SECONDS))
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with receiving() as made:
-        yield made
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from ops_ui.progress import Finding
 from projection import clock
 from projection.states import State
 from tests import ingress, rows
-from tests.receiver import Receiver, Reply, receiving
+from tests.receiver import Receiver, Reply
 from tests.rivals import PATIENCE_SECONDS
 from tests.server_work import full_scans, texts_recorded
 
@@ -32,12 +32,6 @@ pytestmark = pytest.mark.usefixtures("database")
 
 SECRET = "whsec_" + base64.b64encode(b"the alerts secret of the suite!!").decode()
 STUCK = Finding("progress", "no_worker", "Work is due, and no worker is alive.")
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with receiving() as running:
-        yield running
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from connectors.testing import assert_inputs, configure, deliver, drain, generat
 from projection.clock import now
 from projection.models import Event, WorkFailure
 from projection.replay import Replayed, replay
-from tests.receiver import Receiver, Reply, receiving
+from tests.receiver import Receiver, Reply
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -70,12 +70,6 @@ def _settings(settings: Any) -> Iterator[None]:
     http_client.close_clients()
     yield
     http_client.close_clients()
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with receiving() as running:
-        yield running
 
 
 def values(source_id: str) -> dict[str, str]:

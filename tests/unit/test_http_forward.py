@@ -39,12 +39,6 @@ def _loopback_is_allowed(settings: Any) -> Iterator[None]:
     http_client.close_clients()
 
 
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with receiving() as running:
-        yield running
-
-
 def destination(receiver: Receiver, *secrets: str, **url: str) -> Destination:
     return Destination("crm", receiver.url(**url), secrets or (SECRET,))
 
