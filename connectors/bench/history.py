@@ -37,8 +37,10 @@ from projection.facts import RetryPolicy
 from projection.job_models import Job
 from projection.retry_policy import fingerprint
 from projection.sending import Sender
+from projection.statements import catalogue
 
-_sql: Final = Sender(Path(__file__).parent / "sql")
+_SQL: Final = Path(__file__).parent / "sql"
+_sql: Final = Sender(_SQL)
 A_STATEMENT: Final = 50_000
 """Rows that one statement inserts at most: its transaction stays some 50 MB, which every server takes."""
 
@@ -122,6 +124,7 @@ def _values(namespace: str, size: Size) -> dict[str, Any]:
         **{f"event_{name}": part for name, part in _parts("e", "projection_key source_type source_id").items()},
         **{f"route_{name}": part for name, part in _parts("r", "companion_pack pack_name").items()},
         "event_ordinal": _part("e.EnqueueOrdinal"),
+        "last_of_groups": catalogue(_SQL)["last_of_groups"],
     }
     return texts | {
         "namespace": namespace, "event": event, "receipt": receipt, "work": work, "job": job, "ordinal": ordinal, "now": now,

@@ -68,6 +68,12 @@ FROM (SELECT n, CONCAT('{"odd":', n, '}') AS Body FROM {numbers} s WHERE n < %(l
 JOIN `_System_ConnectorPack` p ON p.Namespace = %(namespace)s AND p.Name = ELT(1 + x.n MOD 3, {packs})
 JOIN `_System_ConnectorEndpoint` e ON e.PackId = p.Id ORDER BY x.n
 
+-- name: last_of_groups
+-- A part of the two statements that make one row of each group of events: the last event of each, with its block b and its group g.
+SELECT Id, (Id - %(event)s) MOD 100 AS b, (Id - %(event)s) DIV (100 * %(per)s) AS g
+FROM `_System_ConnectorEvent` FORCE INDEX (PRIMARY)
+WHERE Id >= %(first)s AND Id < %(last)s AND MOD(Id - %(event)s, 100 * %(per)s) >= 100 * (%(per)s - 1)
+
 -- name: insert_history_work
 -- The work items of the events of a range of ids. What is older than the last `tail` groups has ended; `dead` of `ended` of them are dead,
 -- spread evenly (the k-th of them is where m × dead / ended passes k). Behind them live work: for each cold source its newest item, for
@@ -118,11 +124,7 @@ FROM (
              WHEN v.g IN (0, %(half)s) OR MOD(v.b, 4) <> 0 AND (v.g < %(cold)s OR v.g >= %(half)s AND v.g < %(half)s + %(cold)s)
                THEN CONVERT(e.ProjectionKey USING utf8mb4)
              ELSE CONCAT('csp:', SHA2(CONCAT({event_projection_key}, {event_ordinal}), 256)) END AS WorkId
-      FROM (
-        SELECT Id, (Id - %(event)s) MOD 100 AS b, (Id - %(event)s) DIV (100 * %(per)s) AS g
-        FROM `_System_ConnectorEvent` FORCE INDEX (PRIMARY)
-        WHERE Id >= %(first)s AND Id < %(last)s AND MOD(Id - %(event)s, 100 * %(per)s) >= 100 * (%(per)s - 1)
-      ) v
+      FROM ({last_of_groups}) v
       JOIN `_System_ConnectorEvent` e ON e.Id = v.Id JOIN `_System_ConnectorRoute` r ON r.Id = e.RouteId
     ) z
   ) y
@@ -181,11 +183,7 @@ SELECT SHA2(CONCAT({event_namespace}, {route_pack_name}, {event_event_kind}, {ev
   CONCAT('{"email":{"value":"', v.b, '@example.com","ordinal":', e.EnqueueOrdinal, '},"name":{"value":"', e.SourceLane,
     '","ordinal":', e.EnqueueOrdinal, '}}'),
   v.b MOD 50 = 7, e.EnqueueOrdinal, %(per)s, e.EnqueueOrdinal, e.CreatedDate, e.CreatedDate
-FROM (
-  SELECT Id, (Id - %(event)s) MOD 100 AS b, (Id - %(event)s) DIV (100 * %(per)s) AS g
-  FROM `_System_ConnectorEvent` FORCE INDEX (PRIMARY)
-  WHERE Id >= %(first)s AND Id < %(last)s AND MOD(Id - %(event)s, 100 * %(per)s) >= 100 * (%(per)s - 1)
-) v
+FROM ({last_of_groups}) v
 JOIN `_System_ConnectorEvent` e ON e.Id = v.Id JOIN `_System_ConnectorRoute` r ON r.Id = e.RouteId
 WHERE r.CompanionFlow = 'record_table' AND (MOD(v.b, 4) <> 0 OR v.g = %(groups)s - 1) ORDER BY e.Id
 
