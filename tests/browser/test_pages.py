@@ -41,6 +41,19 @@ def test_every_page_is_accessible_and_quiet(visit: Visit, scheme: Literal["light
     assert visit.complaints == []
 
 
+@pytest.mark.parametrize("group", ["viewer", "administrator"])
+def test_every_page_is_accessible_and_quiet_for_whoever_may_see_it(server: str, context: BrowserContext, group: str) -> None:
+    """Each role is offered other forms; the operator's are above."""
+    world = console_world.build()
+    visit = log_in(server, context, group)
+    found: list[str] = []
+    for path in world.paths.values():
+        visit.open(path)
+        found += findings(visit)
+    assert found == []
+    assert visit.complaints == []
+
+
 def test_every_page_fits_a_phone(visit: Visit) -> None:
     world = console_world.build("a-rather-long-word-" * 6)
     visit.page.set_viewport_size({"width": 400, "height": 800})
