@@ -10,9 +10,9 @@ from datetime import datetime
 from typing import Any, Final
 
 from connectors.models import AuditEntry
-from projection import clock
 from projection.actors import storable_actor
-from projection.retry_policy import storable
+from projection.database import clock
+from projection.safe_text import storable
 
 TARGET_CHARACTERS: Final = 255
 

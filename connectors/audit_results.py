@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Final
 
 from connectors.models import Upkeep
-from projection.audit import AuditReport, Violation
-from projection.clock import to_db
-from projection.sending import Sender
-from projection.units import run_unit
+from projection.database.clock import to_db
+from projection.database.sending import Sender
+from projection.database.transactions import run_unit
+from projection.integrity.invariants import AuditReport, Violation
 
 NAME: Final = "audit"
 LISTED: Final = 20

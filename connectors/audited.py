@@ -12,20 +12,20 @@ from typing import Any
 from connectors import audit_log
 from connectors.lane_names import NamedLane
 from connectors.retarget import replay_retargeted
-from projection import breaker
-from projection import cancel as cancel_room
-from projection import discard as discard_room
-from projection import lanes as lane_room
-from projection import replay as replay_room
-from projection import retry_now as retry_now_room
-from projection.cancel import Cancelled
-from projection.discard import Discarded
+from projection.completion import lanes as lane_room
+from projection.limits import circuit_breaker
 from projection.refusals import Refused
-from projection.replay import Replayed, Result
+from projection.replay import cancel as cancel_room
+from projection.replay import discard as discard_room
+from projection.replay import replay as replay_room
+from projection.replay import retry_now as retry_now_room
+from projection.replay.cancel import Cancelled
+from projection.replay.discard import Discarded
+from projection.replay.replay import Replayed, Result
 
 
 def replay(work_ids: Sequence[str], *, actor: str, reason: str, retarget: bool = False) -> list[Result]:
-    """As `projection.replay.replay_many`; `retarget`: under the current version of each item's route."""
+    """As `projection.replay.replay.replay_many`; `retarget`: under the current version of each item's route."""
 
     def note(results: dict[str, Result]) -> None:
         done = [one for one in results.values() if isinstance(one, Replayed)]
@@ -36,13 +36,13 @@ def replay(work_ids: Sequence[str], *, actor: str, reason: str, retarget: bool =
 
 
 def discard(work_id: str, *, actor: str, reason: str) -> Discarded | Refused:
-    """As `projection.discard.discard`."""
+    """As `projection.replay.discard.discard`."""
     note = _note(actor, "work.discard", work_id, reason)
     return discard_room.discard(work_id, actor=actor, reason=reason, note=lambda outcome: note(isinstance(outcome, Discarded)))
 
 
 def cancel(work_id: str, *, actor: str, reason: str) -> Cancelled | Refused:
-    """As `projection.cancel.cancel`."""
+    """As `projection.replay.cancel.cancel`."""
     note = _note(actor, "work.cancel", work_id, reason)
     return cancel_room.cancel(work_id, actor=actor, reason=reason, note=lambda outcome: note(isinstance(outcome, Cancelled)))
 
@@ -71,7 +71,7 @@ def release(lane: NamedLane, *, actor: str, reason: str) -> bool:
 
 def try_destination(name: str, *, actor: str, reason: str) -> bool:
     """End the pause of a parked destination. False: it is not parked."""
-    return breaker.end_park(name, note=_note(actor, "destination.retry", name, reason))
+    return circuit_breaker.end_park(name, note=_note(actor, "destination.retry", name, reason))
 
 
 def _note(  # as `audit_log.record`

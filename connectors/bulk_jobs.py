@@ -12,16 +12,16 @@ from django.db.models import QuerySet
 from connectors import audit_log
 from connectors.retarget import current_targets, present, without_target
 from connectors.work_filters import WorkFilter, dead_items, from_json, to_json
-from projection import jobs
-from projection.job_rows import JobKind, JobRow
-from projection.job_steps import PAGE, run_step
+from projection.bulk import jobs
+from projection.bulk.job_rows import JobKind, JobRow
+from projection.bulk.steps import PAGE, run_step
+from projection.database.outages import is_outage
+from projection.database.transactions import NO_SUCH_TABLE, error_code
 from projection.logs import log_event
-from projection.lost_connection import is_outage
 from projection.models import WorkItem
 from projection.refusals import Refused
-from projection.replay import Target
-from projection.retry_policy import error_text
-from projection.units import NO_SUCH_TABLE, error_code
+from projection.replay.replay import Target
+from projection.safe_text import error_text
 
 DEFAULT_RATE: Final = 200
 """Items a second of a job that names no rate: 20,000 take under two minutes and leave admission most of the namespace's time."""

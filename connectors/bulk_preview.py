@@ -10,13 +10,14 @@ from typing import Any, Final, Self
 
 from connectors import dead_letters
 from connectors.work_filters import WorkFilter, dead_items
-from projection import clock, jobs
-from projection.discard import Discarded, preview_discards
-from projection.job_rows import JobKind
-from projection.job_steps import PAGE
+from projection.bulk import jobs
+from projection.bulk.job_rows import JobKind
+from projection.bulk.steps import PAGE
+from projection.database import clock
 from projection.refusals import Refused
-from projection.replay_decision import Deferred, Replayed, Result
-from projection.replay_preview import ReplayPreview
+from projection.replay.decision import Deferred, Replayed, Result
+from projection.replay.discard import Discarded, preview_discards
+from projection.replay.preview import ReplayPreview
 
 PAGES_A_PART: Final = 10
 """Pages of dead items (1,000 each) that one part looks through for members at most."""

@@ -11,8 +11,8 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from connectors.models import Namespace
-from projection.sending import Sender
-from projection.units import run_unit
+from projection.database.sending import Sender
+from projection.database.transactions import run_unit
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -21,7 +21,7 @@ from connectors.live_packs import live_pack, live_packs
 from connectors.models import Connection
 from connectors.routes import RouteDraft
 from connectors.stored_secrets import Secret
-from projection.units import run_unit
+from projection.database.transactions import run_unit
 
 
 class _RolledBack(Exception):

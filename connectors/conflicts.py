@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from connectors.route_book import RouteBook
-from projection.coverage import Known
+from projection.admission.coverage import Known
 from projection.exact_json import NotJson, parse
 from projection.models import Event
 

@@ -9,7 +9,7 @@ from connectors.changes import lock_namespace, one_unit
 from connectors.models import Connection
 from connectors.signatures.standard_webhooks import SHARED_KEY, key_of
 from connectors.stored_secrets import Secret, SecretRefused
-from projection import clock
+from projection.database import clock
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from connectors.traced import TracedItem
 from connectors.work_filters import WorkFilter, work_items
 from projection.models import WorkItem
 from projection.refusals import Refused
-from projection.replay import Deferred, Replayed, Result
-from projection.replay_preview import ReplayPreview
+from projection.replay.preview import ReplayPreview
+from projection.replay.replay import Deferred, Replayed, Result
 from projection.states import ExecutionClass, State
 
 T = TypeVar("T")

@@ -17,7 +17,7 @@ from connectors.live_packs import required_pack
 from connectors.models import Endpoint, Pack
 from connectors.states import EndpointState
 from connectors.stored_secrets import Secret, SecretRefused
-from projection import clock
+from projection.database import clock
 
 DEFAULT_OVERLAP: Final = timedelta(hours=24)
 """How long the old secret stays live in a rotation: a day covers the retries that providers sign with it."""

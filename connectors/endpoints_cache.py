@@ -20,9 +20,9 @@ from connectors.outage import INGRESS, outage
 from connectors.pack import DEFAULT_MAX_BODY_BYTES, Pack
 from connectors.states import EndpointState, PackState
 from connectors.timed_cache import TimedCache
-from projection import clock
+from projection.database import clock
+from projection.database.sending import Sender
 from projection.logs import log_event
-from projection.sending import Sender
 
 _sql: Final = Sender(Path(__file__).parent / "sql")
 _bounded: Final = Sender(Path(__file__).parent / "sql", INGRESS)

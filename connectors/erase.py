@@ -18,15 +18,15 @@ from connectors import audit_log, audited, erased_sources
 from connectors.erased_bodies import Source, erase_receipts, holding, repeats, sql, unverified
 from connectors.erased_sources import EVENTS_A_UNIT, live_events, tombstones, with_siblings
 from connectors.models import Receipt
-from projection import erasure
-from projection.discard import Discarded
-from projection.id_set import IdSet
+from projection.database.sending import chunks
+from projection.database.transactions import run_unit
 from projection.logs import log_event
 from projection.models import Event, WorkItem
 from projection.refusals import Refused
-from projection.sending import chunks
+from projection.replay.discard import Discarded
+from projection.retention import erasure
+from projection.retention.id_set import IdSet
 from projection.states import ReceiptState
-from projection.units import run_unit
 
 MOST_WAITING: Final = 1000
 """Receipts not routed yet that are looked through before; where more wait, they are routed first."""

@@ -13,8 +13,8 @@ from connectors import installed_packs, route_book
 from connectors.delivery import Headers, IngressRequest
 from connectors.reading import ReceiptFacts, read_receipt, receipt_of
 from connectors.route_book import RouteBook
-from projection.erasure import ERASED_TEXT
-from projection.sending import Sender, by_id, chunks
+from projection.database.sending import Sender, by_id, chunks
+from projection.retention.erasure import ERASED_TEXT
 
 sql: Final = Sender(Path(__file__).parent / "sql")
 

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from connectors.erased_bodies import Source, sql
 from connectors.models import Pack
-from projection.erasure import tombstone_id
+from projection.database.sending import fetch
 from projection.refusals import Refused
-from projection.sending import fetch
+from projection.retention.erasure import tombstone_id
 
 EVENTS_A_UNIT: Final = 100
 """Tombstones made in one transaction, with as many bodies; it holds the namespace."""

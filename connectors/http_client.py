@@ -28,9 +28,9 @@ import httpx
 from django.conf import settings
 
 from connectors import addresses
-from projection import outages
-from projection.outages import ALIVE, Outage, Seen
-from projection.retry_policy import error_text
+from projection.limits import destination_evidence
+from projection.limits.destination_evidence import ALIVE, Outage, Seen
+from projection.safe_text import error_text
 
 TIMEOUT: Final = httpx.Timeout(connect=5.0, read=20.0, write=10.0, pool=5.0)
 """Seconds. Standard Webhooks recommends that a receiver is given 15 to 30 s to answer."""
@@ -240,7 +240,7 @@ def outage_of_status(status: int, retry_after: str | None, reason: str, now: dat
     return Outage(reason, status in (429, 503), None if wait is None else min(wait, LONGEST_DELAY_SECONDS))
 
 
-@outages.reader
+@destination_evidence.reader
 def _outage_of(error: BaseException) -> Outage | Seen | None:
     """Of the exceptions of this client, in any flow that uses it."""
     if isinstance(error, AddressRefused | httpx.LocalProtocolError | httpx.UnsupportedProtocol):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from projection.audit import EVENTS, INVARIANTS, AuditReport, Invariant, audit
-from projection.statements import catalogue
+from projection.database.catalogue import catalogue
+from projection.integrity.invariants import EVENTS, INVARIANTS, AuditReport, Invariant, audit
 
 RECEIPTS: Final = "`_System_ConnectorReceipt`"
 _texts: Final = catalogue(Path(__file__).parent / "sql")
@@ -26,5 +26,5 @@ INGRESS_INVARIANTS: Final = (
 
 
 def audit_everything() -> AuditReport:
-    """Every invariant of the projection and of the ingress (see `projection.audit.audit`)."""
+    """Every invariant of the projection and of the ingress (see `projection.integrity.invariants.audit`)."""
     return audit((*INVARIANTS, *INGRESS_INVARIANTS))

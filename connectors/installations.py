@@ -19,7 +19,7 @@ from connectors.live_packs import live_pack, required_pack
 from connectors.models import Endpoint, Pack, Receipt
 from connectors.pausing import inherited
 from connectors.states import EndpointState, PackState
-from projection import clock
+from projection.database import clock
 from projection.states import ReceiptState
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from connectors.models import Namespace
 from projection.identity import lane_key
-from projection.lane_list import lane_name
+from projection.inspection.lane_list import lane_name
 from projection.models import LaneHold, WorkItem
 
 ITEMS_LOOKED_AT: Final = 1000

@@ -20,7 +20,7 @@ from django.db import Error
 from connectors import endpoints_cache, secrets, spool_files
 from connectors.endpoints_cache import EndpointFacts
 from connectors.outage import INGRESS
-from projection.sending import Sender
+from projection.database.sending import Sender
 
 _sql: Final = Sender(Path(__file__).parent / "sql", INGRESS)
 

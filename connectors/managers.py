@@ -12,9 +12,9 @@ from django.db import DEFAULT_DB_ALIAS, IntegrityError, connections, models
 from django.db.backends.utils import CursorWrapper
 
 from connectors.delivery import ReceiptDraft
-from projection import clock
-from projection.statements import by_place, catalogue
-from projection.units import DUPLICATE_KEY, error_code
+from projection.database import clock
+from projection.database.catalogue import by_place, catalogue
+from projection.database.transactions import DUPLICATE_KEY, error_code
 
 _SQL: Final = Path(__file__).parent / "sql"
 _DRAFT: Final = tuple(field.name for field in fields(ReceiptDraft))

@@ -8,7 +8,8 @@ from django.db import models
 
 from connectors.managers import ReceiptManager
 from connectors.states import EndpointState, PackState
-from projection import clock, columns
+from projection import columns
+from projection.database import clock
 from projection.facts import PER_EVENT, PROJECTION
 from projection.states import ReceiptState
 

@@ -8,9 +8,9 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from connectors.work_detail import WorkDetail, work_detail
+from projection.bulk.job_rows import JobRow
 from projection.cli import DONE, FINDINGS, HeadraceCommand, iso
-from projection.job_rows import JobRow
-from projection.replay_decision import not_found
+from projection.replay.decision import not_found
 
 
 class OperationsCommand(HeadraceCommand):

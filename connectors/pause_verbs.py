@@ -14,9 +14,9 @@ from connectors import moments, pausing
 from connectors.audit_log import cli_actor
 from connectors.configuration_command import ConfigurationCommand, add_namespace, add_reason
 from connectors.pausing import Kind
-from projection import clock
-from projection.backlog import Backlog
 from projection.cli import DONE, FINDINGS, iso
+from projection.database import clock
+from projection.inspection.backlog import Backlog
 from projection.refusals import Refused
 
 

@@ -15,13 +15,13 @@ from django.db.models import QuerySet
 from connectors import audit_log
 from connectors.changes import NotFound, lock_namespace, one_unit
 from connectors.models import Namespace, Pack, Route
-from projection import clock
 from projection.actors import storable_actor
-from projection.backlog import Backlog, Scope, backlog
+from projection.database import clock
+from projection.inspection.backlog import Backlog, Scope, backlog
 from projection.logs import log_event
 from projection.refusals import Refused
-from projection.retry_policy import storable
-from projection.wake import notify_after_commit
+from projection.runtime.wake_up import notify_after_commit
+from projection.safe_text import storable
 
 Kind = Literal["namespace", "pack", "route"]
 COLUMNS: Final = ("paused_at", "paused_by", "pause_reason", "resume_at")

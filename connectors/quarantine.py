@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Final
 
 from connectors import audit_log
+from projection.database.sending import Sender
+from projection.database.transactions import run_unit
 from projection.logs import log_event
-from projection.sending import Sender
-from projection.units import run_unit
-from projection.wake import notify
+from projection.runtime.wake_up import notify
 
 _sql: Final = Sender(Path(__file__).parent / "sql")
 

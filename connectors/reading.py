@@ -23,7 +23,7 @@ from projection.foreign_code import FAILURES
 from projection.identity import delivery_key, sha256_text
 from projection.masked_errors import without_masked
 from projection.models import SOURCE_ID_LENGTH
-from projection.retry_policy import error_text, storable
+from projection.safe_text import error_text, storable
 
 LANE_LENGTH: Final = 700
 NAME_LENGTH: Final = 190

@@ -8,12 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from projection.clock import to_db
-from projection.prune import Preview
-from projection.sending import Sender, chunks
+from projection.database.clock import to_db
+from projection.database.sending import Sender, chunks
+from projection.database.transactions import run_unit
+from projection.retention.prune import Preview
+from projection.runtime.stop_flag import Stop, never
 from projection.states import ReceiptState
-from projection.stopping import Stop, never
-from projection.units import run_unit
 
 sql: Final = Sender(Path(__file__).parent / "sql")
 PRUNED_STATES: Final = (ReceiptState.ROUTED, ReceiptState.REJECTED, ReceiptState.CONFLICT)

@@ -19,11 +19,11 @@ from connectors.endpoints_cache import EndpointFacts
 from connectors.outage import outage
 from connectors.spooled import identified
 from connectors.storing import store_by_all_means, store_draft
-from projection import wake
 from projection.foreign_code import FAILURES
 from projection.identity import digest
 from projection.logs import log_event
-from projection.retry_policy import error_text, storable
+from projection.runtime import wake_up
+from projection.safe_text import error_text, storable
 from projection.states import ReceiptState
 
 IDEMPOTENCY_KEY_LENGTH: Final = 512
@@ -106,7 +106,7 @@ def _store_durably(endpoint: EndpointFacts, draft: ReceiptDraft, using: str) -> 
         state=outcome.code,
     )
     if outcome.code == "accepted":
-        wake.notify("route")
+        wake_up.notify("route")
     return outcome
 
 

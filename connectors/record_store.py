@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from connectors.record_fold import RecordState, properties_of, properties_text
-from projection.clock import now, to_db
+from projection.database.clock import now, to_db
+from projection.database.sending import Sender
 from projection.identity import digest
-from projection.sending import Sender
 
 sql: Final = Sender(Path(__file__).parent / "sql")
 

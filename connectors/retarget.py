@@ -12,9 +12,9 @@ from functools import partial
 from connectors import route_book
 from connectors.models import Route
 from connectors.reading import UnfitItem, names_for
-from projection.admit import StaleIncarnation
+from projection.admission.admit import StaleIncarnation
 from projection.models import Event, WorkItem
-from projection.replay import Note, Refused, Result, Target, replay_many
+from projection.replay.replay import Note, Refused, Result, Target, replay_many
 
 ROUNDS = 3
 """A pack upgraded while a bulk is prepared is rare; three in a row are an operator's mistake."""

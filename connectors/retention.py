@@ -14,10 +14,10 @@ from django.conf import settings
 
 from connectors import unverified
 from connectors.receipt_prune import prune_receipts
-from projection.jobs import prune_jobs
-from projection.prune import Preview, Terms, prune
-from projection.sending import Sender
-from projection.stopping import Stop, never
+from projection.bulk.jobs import prune_jobs
+from projection.database.sending import Sender
+from projection.retention.prune import Preview, Terms, prune
+from projection.runtime.stop_flag import Stop, never
 
 _sql: Final = Sender(Path(__file__).parent / "sql")
 

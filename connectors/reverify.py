@@ -11,10 +11,11 @@ from connectors import audit_log
 from connectors.endpoints_cache import EndpointFacts
 from connectors.receive import store, verify
 from connectors.unverified import prune, restored
-from projection import clock, wake
+from projection.database import clock
+from projection.database.sending import Sender
+from projection.database.transactions import run_unit
 from projection.logs import log_event
-from projection.sending import Sender
-from projection.units import run_unit
+from projection.runtime import wake_up
 
 _sql: Final = Sender(Path(__file__).parent / "sql")
 
@@ -57,7 +58,7 @@ def reverify(endpoint: EndpointFacts, *, actor: str, reason: str = "") -> Reveri
         tuple(one for one in results if isinstance(one, Admitted)), tuple(one for one in results if isinstance(one, Refused))
     )
     if done.admitted:
-        wake.notify("route")
+        wake_up.notify("route")
     target = f"{endpoint.namespace}/{endpoint.slug}"
     audit_log.record(actor, "endpoint.reverify", target, reason, len(done.admitted), {"refused": len(done.refused)})
     return done

@@ -12,9 +12,9 @@ from connectors.models import Pack as PackRow
 from connectors.models import Route
 from connectors.pack import Pack
 from connectors.states import PackState
-from projection.admit import AdmissionLock, StaleIncarnation, lock_admission
+from projection.admission.admit import AdmissionLock, StaleIncarnation, lock_admission
+from projection.database.sending import Sender
 from projection.facts import RouteFacts
-from projection.sending import Sender
 
 _sql: Final = Sender(Path(__file__).parent / "sql")
 

@@ -20,14 +20,14 @@ from connectors.conflicts import real_conflicts
 from connectors.erased_bodies import erase_receipts
 from connectors.reading import ItemVerdict, Reading, read_receipt, receipt_of, verdicts_text
 from connectors.route_book import RouteBook
-from projection.admit import Admitted, StaleIncarnation, admit
-from projection.coverage import Known
+from projection.admission.admit import Admitted, StaleIncarnation, admit
+from projection.admission.coverage import Known
+from projection.database.outages import is_database_away, is_outage
+from projection.database.sending import Sender, by_id
+from projection.database.transactions import is_conflict, run_unit
 from projection.logs import log_event
-from projection.lost_connection import is_database_away, is_outage
-from projection.retry_policy import error_text
-from projection.sending import Sender, by_id
+from projection.safe_text import error_text
 from projection.states import ReceiptState
-from projection.units import is_conflict, run_unit
 
 sql: Final = Sender(Path(__file__).parent / "sql")
 

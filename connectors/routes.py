@@ -15,7 +15,8 @@ from connectors.changes import ConfigurationRefused, NotFound, lock_namespace, o
 from connectors.live_packs import required_pack
 from connectors.models import Connection, Pack, Route
 from connectors.pausing import inherited
-from projection import clock, flows
+from projection import flows
+from projection.database import clock
 from projection.facts import PROJECTION, InvocationMode, RateLimit, RetryPolicy, RouteFacts, companion_of
 
 FORWARD_FLOW: Final = "http_forward"

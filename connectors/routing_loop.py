@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from connectors.bulk_jobs import JobRunner
 from connectors.router import namespaces_with_pending, route_batch
-from projection.heartbeat import Heartbeat
-from projection.resident import POLL_SECONDS, resident
-from projection.stopping import Stop, never
+from projection.execution.heartbeat import Heartbeat
+from projection.runtime.loop import POLL_SECONDS, resident
+from projection.runtime.stop_flag import Stop, never
 
 
 def route_loop(*, budget_seconds: float | None = None, batch: int | None = None, stop: Stop = never) -> int:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from projection.database.sending import Sender
 from projection.identity import source_key
-from projection.sending import Sender
 
 LOOKED_AT: Final = 20_000
 """Events of the same id that are looked at for one source. Only a source of another type with the same id uses that up."""

@@ -26,10 +26,11 @@ from connectors.outage import INGRESS
 from connectors.spool_files import Journal
 from connectors.spooled import SpooledDelivery, UnknownRecord
 from connectors.storing import store_draft
-from projection import clock, read_only, wake
+from projection.database import clock, read_only
+from projection.database.transactions import error_code, is_server_conflict
 from projection.logs import log_event
-from projection.retry_policy import error_text
-from projection.units import error_code, is_server_conflict
+from projection.runtime import wake_up
+from projection.safe_text import error_text
 
 BATCH: Final = 50
 """Deliveries of one transaction: a commit costs more than an INSERT."""
@@ -102,7 +103,7 @@ class Drain:
                 del self._places[one]
                 self._refusals.pop(one, None)
         if done:
-            wake.notify("route")
+            wake_up.notify("route")
             log_event("spool_drained", count=done.total(), outcomes=dict(done))
         return done
 

@@ -27,7 +27,7 @@ from typing import Final, Self
 
 from django.conf import settings
 
-from projection.folder_names import FolderNames
+from projection.runtime.folder_names import FolderNames
 
 ASIDE: Final = "aside"
 BEGINNING_NS: Final = 10 * 10**9

@@ -16,7 +16,7 @@ from connectors import last_known, spool_drain, spool_files
 from connectors.outage import INGRESS
 from connectors.spool_drain import Drain
 from projection.logs import log_event
-from projection.retry_policy import error_text
+from projection.safe_text import error_text
 
 LOOK_SECONDS: Final = 0.5
 LONGEST_PAUSE_SECONDS: Final = 5.0

@@ -17,11 +17,11 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, stop_afte
 from connectors.delivery import Outcome, ReceiptDraft
 from connectors.managers import ReceiptManager
 from connectors.models import Receipt
+from projection.database.outages import is_connection_lost
+from projection.database.transactions import error_code, is_conflict, noting
 from projection.logs import log_event
-from projection.lost_connection import is_connection_lost
-from projection.retry_policy import error_text
+from projection.safe_text import error_text
 from projection.states import ReceiptState
-from projection.units import error_code, is_conflict, noting
 
 STORE_ROUNDS: Final = 3
 """A first receipt that is pruned between our INSERT and our read is a coincidence; three in a row are none."""

@@ -17,18 +17,18 @@ from connectors import route_book
 from connectors.models import Namespace
 from connectors.reading import UnfitItem, names_for
 from connectors.route_book import RouteBook
-from projection.admit import StaleIncarnation, admit
-from projection.apart import run_apart
-from projection.coverage import find_known
-from projection.event_pages import event_pages
+from projection.admission.admit import StaleIncarnation, admit
+from projection.admission.coverage import find_known
+from projection.admission.stored_events import stored_events
+from projection.database.bisecting import run_apart
+from projection.database.sending import Sender, chunks
 from projection.facts import InboundEvent, RouteFacts
 from projection.identity import delivery_key
+from projection.integrity.event_pages import event_pages
+from projection.integrity.repair import BATCH, refused_by
 from projection.logs import log_event
 from projection.refusals import Refused
-from projection.repair import BATCH, refused_by
-from projection.retry_policy import error_text
-from projection.sending import Sender, chunks
-from projection.stored import stored_events
+from projection.safe_text import error_text
 
 sql: Final = Sender(Path(__file__).parent / "sql")
 

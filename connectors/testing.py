@@ -26,10 +26,12 @@ from connectors import configuration, configuration_apply, connections, endpoint
 from connectors.changes import DEFAULT_NAMESPACE
 from connectors.configuration_report import Report
 from connectors.delivery import Headers, IngressRequest, Outcome
-from projection import activation, ranges, worker
-from projection.claim import Claimed
+from projection.admission import activation
+from projection.claiming.claim import Claimed
 from projection.exact_json import NotJson, dump, parse
+from projection.execution import worker
 from projection.facts import Input, RouteFacts
+from projection.inputs import ranges
 from projection.models import Event, WorkItem
 
 

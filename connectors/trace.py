@@ -17,10 +17,10 @@ from django.db.models import Model, Q, QuerySet
 from connectors.models import Receipt
 from connectors.source_events import newest_of_source
 from connectors.traced import TracedEvent, TracedFailure, TracedItem, TracedReceipt
-from projection import lineage
+from projection.database.sending import Sender
+from projection.inputs import lineage
 from projection.models import Event, WorkFailure, WorkItem
-from projection.retry_policy import storable
-from projection.sending import Sender
+from projection.safe_text import storable
 
 R = TypeVar("R", bound=Model)
 

@@ -18,7 +18,7 @@ from connectors.pack import Sample
 from connectors.receive import receive
 from connectors.signatures.signing import CannotSign, signed_headers
 from projection.foreign_code import FAILURES
-from projection.retry_policy import error_text
+from projection.safe_text import error_text
 
 MARK: Final = "Headrace test delivery"
 """What the User-Agent of such a delivery starts with."""

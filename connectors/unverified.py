@@ -18,9 +18,9 @@ from connectors import secrets
 from connectors.delivery import Headers, IngressRequest, Verdict
 from connectors.endpoints_cache import EndpointFacts
 from connectors.outage import INGRESS, outage
+from projection.database.sending import Sender
 from projection.logs import log_event
-from projection.retry_policy import error_text, storable
-from projection.sending import Sender
+from projection.safe_text import error_text, storable
 
 _sql: Final = Sender(Path(__file__).parent / "sql", INGRESS)
 

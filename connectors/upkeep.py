@@ -17,13 +17,13 @@ from typing import Any, Final
 from django.conf import settings
 
 from connectors.retention import retain
+from projection.database.sending import Sender
+from projection.database.transactions import run_unit
 from projection.foreign_code import FAILURES
 from projection.logs import log_event
-from projection.retry_policy import error_text
-from projection.sending import Sender
-from projection.slots import slot
-from projection.stopping import Stop, StopFlag
-from projection.units import run_unit
+from projection.runtime.slots import slot
+from projection.runtime.stop_flag import Stop, StopFlag
+from projection.safe_text import error_text
 
 _sql: Final = Sender(Path(__file__).parent / "sql")
 PRUNE: Final = "prune"

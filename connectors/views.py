@@ -25,7 +25,7 @@ from connectors.receive import DATABASE_UNAVAILABLE, receive
 from connectors.spooling import FULL, SPOOLED
 from projection.foreign_code import FAILURES
 from projection.logs import log_event
-from projection.retry_policy import error_text
+from projection.safe_text import error_text
 
 T = TypeVar("T")
 

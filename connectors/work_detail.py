@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from connectors.traced import TracedFailure, TracedItem
-from projection.lineage import InputSpan, input_span, replay_lineage
+from projection.inputs.lineage import InputSpan, input_span, replay_lineage
+from projection.inspection.why import why
+from projection.inspection.why_decision import Why
 from projection.models import WorkFailure, WorkItem
 from projection.states import NONTERMINAL
-from projection.why import why
-from projection.why_decision import Why
 
 FAILURES_SHOWN: Final = 100
 

@@ -14,10 +14,10 @@ from django.db.models.functions import Length
 
 from connectors import durations
 from connectors.models import Pack, Route
-from projection import clock
+from projection.database import clock
+from projection.database.sending import fetch
 from projection.facts import companion_of
 from projection.models import Event, WorkItem
-from projection.sending import fetch
 from projection.states import State
 
 ROWS_OF_A_SOURCE: Final = 10_000

@@ -19,9 +19,9 @@ from django.views.decorators.http import require_POST
 
 from connectors import audited
 from ops_ui.pages import Urls
-from projection.discard import Discarded
 from projection.refusals import Refused
-from projection.replay_decision import Deferred, Replayed
+from projection.replay.decision import Deferred, Replayed
+from projection.replay.discard import Discarded
 
 P = ParamSpec("P")
 Action = Callable[Concatenate[HttpRequest, P], HttpResponse]

@@ -24,11 +24,11 @@ from connectors import http_client
 from connectors.connections import Destination
 from connectors.flows.http_forward import signature
 from projection.cli import iso
+from projection.database.sending import Sender
+from projection.database.transactions import run_unit
 from projection.foreign_code import FAILURES
 from projection.logs import log_event
-from projection.retry_policy import error_text
-from projection.sending import Sender
-from projection.units import run_unit
+from projection.safe_text import error_text
 
 SEND_SECONDS: Final = 15.0
 FIRST_PAUSE_SECONDS: Final = 60

@@ -17,11 +17,11 @@ from django.conf import settings
 
 from ops_ui import alert_messages, progress, signature_failures
 from ops_ui.alert_messages import Transition
-from projection import clock
-from projection.clock import from_db
+from projection.database import clock
+from projection.database.clock import from_db
+from projection.database.sending import Sender
+from projection.database.transactions import run_unit
 from projection.logs import log_event
-from projection.sending import Sender
-from projection.units import run_unit
 
 PERIOD_SECONDS: Final = 30
 NAMES: Final = ("progress", "age", "dead_letters", "signature_failures")

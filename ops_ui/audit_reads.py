@@ -15,8 +15,8 @@ from connectors.models import AuditEntry
 from ops_ui import keyset
 from ops_ui.filters import ListFilter, MomentFilter, exact_filter, key_filter
 from ops_ui.keyset import Cursor, Order, Page
-from projection.clock import from_db, to_db
-from projection.sending import Sender, chunks
+from projection.database.clock import from_db, to_db
+from projection.database.sending import Sender, chunks
 
 _sql: Final = Sender(Path(__file__).parent / "sql")
 BY_TIME: Final = Order("at")

@@ -27,8 +27,8 @@ from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 
 from ops_ui.database_programs import Program, dump_program, option_file
-from projection import clock
 from projection.cli import iso
+from projection.database import clock
 
 FORMAT: Final = 1
 DATABASE: Final = "database.sql.gz"

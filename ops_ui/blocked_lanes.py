@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from ops_ui import lane_reads
+from projection.database.sending import Sender
 from projection.models import WorkItem
-from projection.sending import Sender
 
 LOOKED_AT: Final = 2_000
 """Blocked items of the lowest ids that are looked through for the lanes they wait in."""

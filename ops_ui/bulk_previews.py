@@ -18,10 +18,10 @@ from connectors import bulk_jobs
 from connectors.bulk_preview import BulkPreview, Place, beginning, preview_part
 from connectors.work_filters import WorkFilter, from_json, to_json
 from ops_ui.preview_models import Preview, PreviewPart
-from projection import clock
-from projection.job_rows import JobKind
-from projection.replay_preview import ReplayPreview
-from projection.units import duplicate_key
+from projection.bulk.job_rows import JobKind
+from projection.database import clock
+from projection.database.transactions import duplicate_key
+from projection.replay.preview import ReplayPreview
 
 KEPT: Final = timedelta(days=1)
 """After that nobody confirms what was counted."""

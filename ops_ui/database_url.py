@@ -18,7 +18,7 @@ LOCK_WAIT_SECONDS: Final = 10
 INGRESS_LOCK_WAIT_SECONDS: Final = 2
 INGRESS_TIMEOUT_SECONDS: Final = 3
 """The strictest providers wait 3 to 5 s for an answer; after this a delivery is spooled, or refused so that it is sent again."""
-_MYSQL, _TIDB = "projection.backends.mysql", "projection.backends.tidb"
+_MYSQL, _TIDB = "projection.database.backends.mysql", "projection.database.backends.tidb"
 ENGINES: Final = {"mysql": _MYSQL, "mariadb": _MYSQL, "tidb": _TIDB}
 DEFAULT_PORTS: Final = {"mysql": 3306, "mariadb": 3306, "tidb": 4000}
 LONGEST_NAME: Final = 64

@@ -16,9 +16,9 @@ from ops_ui import heat, keyset
 from ops_ui.counts import Count
 from ops_ui.dead_filter import BY_DEATH, Chosen, DeadLetterFilter, select
 from ops_ui.keyset import Cursor, Page
-from projection.clock import to_db
+from projection.database.clock import to_db
+from projection.database.sending import Sender
 from projection.models import WorkItem
-from projection.sending import Sender
 
 _sql: Final = Sender(Path(__file__).parent / "sql")
 MOST_DEATHS: Final = 50_000

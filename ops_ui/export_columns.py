@@ -10,7 +10,7 @@ from connectors.trace import Trace
 from ops_ui import job_reads, lane_reads
 from ops_ui.exports import Columns, Rows
 from ops_ui.keyset import Cursor, Page
-from projection.job_rows import ItemState
+from projection.bulk.job_rows import ItemState
 from projection.states import State
 
 

@@ -9,8 +9,8 @@ from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.views.defaults import server_error
 
-from projection import read_only
-from projection.lost_connection import is_outage
+from projection.database import read_only
+from projection.database.outages import is_outage
 
 RETRY_SECONDS: Final = 10
 

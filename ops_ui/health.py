@@ -15,7 +15,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from ops_ui import progress, spool_status
-from projection import read_only
+from projection.database import read_only
 from projection.models import ProjectionProtocol
 
 PROBE_TIMEOUT_SECONDS: Final = 2

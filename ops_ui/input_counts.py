@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from projection.database.sending import Sender, chunks
 from projection.models import WorkItem
-from projection.sending import Sender, chunks
 from projection.states import TERMINAL
 
 SAMPLE: Final = 200

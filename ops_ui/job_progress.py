@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from projection.job_rows import JobKind, JobRow, JobState
+from projection.bulk.job_rows import JobKind, JobRow, JobState
 from projection.states import NONTERMINAL, State
 
 DONE: Final = {JobKind.REPLAY.value: "replayed", JobKind.DISCARD.value: "discarded"}

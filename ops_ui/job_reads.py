@@ -11,10 +11,10 @@ from django.db.models import Count
 
 from ops_ui.job_progress import Became
 from ops_ui.keyset import PAGE_SIZE
-from projection import jobs
-from projection.job_rows import ItemState, JobItemRow
+from projection.bulk import jobs
+from projection.bulk.job_rows import ItemState, JobItemRow
+from projection.database.sending import chunks
 from projection.models import WorkItem
-from projection.sending import chunks
 
 REPLAYS_COUNTED: Final = 1000
 """Replays of a job whose states its page counts."""

@@ -14,8 +14,8 @@ from django.core.exceptions import ValidationError
 
 from ops_ui.client_address import client_address
 from ops_ui.models import LoginFailures
+from projection.database.transactions import run_unit
 from projection.logs import log_event
-from projection.units import run_unit
 
 WINDOW_SECONDS: Final = 15 * 60
 """From the first failure on. Long enough that guessing leads nowhere, short enough to wait for after a forgotten password."""

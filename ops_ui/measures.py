@@ -13,12 +13,12 @@ from typing import Any, Final
 
 from prometheus_client import Counter, Histogram
 
-from projection import queue_classes
-from projection.attempts import Attempt
-from projection.complete import Ending
+from projection.completion.complete import Ending
+from projection.database.transactions import CONFLICT_CODES, DUPLICATE_KEY
+from projection.execution.attempts import Attempt
+from projection.limits import queue_classes
 from projection.logs import subscribe
 from projection.states import State
-from projection.units import CONFLICT_CODES, DUPLICATE_KEY
 
 STAGES: Final = ("prepare", "settle", "facts", "projections", "lanes")
 CODES: Final = (*map(str, sorted({*CONFLICT_CODES, DUPLICATE_KEY})), "other")

@@ -23,7 +23,7 @@ from prometheus_client.registry import Collector
 
 from connectors import ingress_path
 from ops_ui import alerts, counter_files, counts, health, progress, spool_status
-from projection import clock
+from projection.database import clock
 
 PREFIX: Final = "headrace_"
 ROOMS: Final = {ingress_path.PREFIX: "ingress", "/admin/": "console"}

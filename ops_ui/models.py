@@ -8,7 +8,7 @@ from typing import Any, Final
 from django.db import connection, models
 
 from ops_ui.preview_models import Preview, PreviewPart  # noqa: F401 - Django finds them through this module
-from projection.statements import catalogue
+from projection.database.catalogue import catalogue
 
 _SQL: Final = Path(__file__).parent / "sql"
 

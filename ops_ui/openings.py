@@ -1,7 +1,7 @@
 """Since when could work be taken? What closes its route (a pause, a limit, a parked destination) moves that moment, and tells when it was.
 
-For those who judge whether work moves on (`progress.py`). The claim asks anew each time (`projection/closed.py`); here also counts what
-has just ended, so that a backlog is not called old at the moment at which it may be worked off.
+For those who judge whether work moves on (`progress.py`). The claim asks anew each time (`projection.limits.availability`); here also
+counts what has just ended, so that a backlog is not called old at the moment at which it may be worked off.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from projection import breaker, destinations, rate_limits
-from projection.clock import from_db
+from projection.database.clock import from_db
+from projection.database.sending import Sender
 from projection.facts import flow_name
-from projection.sending import Sender
+from projection.limits import circuit_breaker, destinations, rate_limits
 
 REMEMBERED_SECONDS: Final = 86_400
 """How long a pause that somebody ended counts; by then its backlog is old by any limit."""
@@ -67,7 +67,7 @@ def read() -> Openings:
     """One statement."""
     found: defaultdict[tuple[str, str], list[datetime | None]] = defaultdict(list)
     opens = rate_limits.OPENS // rate_limits.MICROSECOND
-    for kind, key, end in _sql.fetch("read_openings", opens=opens, troubled=breaker.TROUBLED, seconds=REMEMBERED_SECONDS):
+    for kind, key, end in _sql.fetch("read_openings", opens=opens, troubled=circuit_breaker.TROUBLED, seconds=REMEMBERED_SECONDS):
         found[kind, key].append(from_db(end))
     return Openings(found)
 

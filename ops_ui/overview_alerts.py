@@ -13,7 +13,7 @@ from connectors.audit_results import AuditResult
 from ops_ui import spool_status
 from ops_ui.counts import Count
 from ops_ui.templatetags.console import span
-from projection.activation import is_activated
+from projection.admission.activation import is_activated
 from projection.states import ReceiptState, State
 
 AUDIT_IS_OLD: Final = timedelta(hours=48)

@@ -16,10 +16,11 @@ from typing import Final
 from django.conf import settings
 
 from ops_ui import counts, openings
-from projection import clock, queue_classes
-from projection.clock import from_db
+from projection.database import clock
+from projection.database.clock import from_db
+from projection.database.sending import Sender
+from projection.limits import queue_classes
 from projection.models import WorkItem
-from projection.sending import Sender
 
 ROUTE: Final = "route"
 EXECUTE: Final = "execute"

@@ -1,6 +1,6 @@
 """A generation's inputs and neighbours for a page: the newest events of its range, and who is before and after it.
 
-The authority on what a flow gets is `projection.ranges`; `projection.lineage` reads the same ranges by id, bounded.
+The authority on what a flow gets is `projection.inputs.ranges`; `projection.inputs.lineage` reads the same ranges by id, bounded.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final
 
 from django.db.models import Q, QuerySet
 
-from projection.lineage import event_ids_of, input_span, items_of, root_of
+from projection.inputs.lineage import event_ids_of, input_span, items_of, root_of
 from projection.models import Event, WorkItem
 
 INPUTS_SHOWN: Final = 200

@@ -172,7 +172,7 @@ LONGEST_FLOW_TIMEOUT_SECONDS = 300
 Q_CLUSTER = {
     "name": "headrace",
     "orm": "default",
-    "broker_class": "projection.queue_clock.Queue",  # by the database's clock
+    "broker_class": "projection.runtime.django_q.queue_clock.Queue",  # by the database's clock
     "workers": 4,
     "poll": 2,
     "save_limit": -1,

@@ -13,9 +13,9 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Final
 
+from projection.database.sending import Sender
+from projection.database.transactions import run_unit
 from projection.logs import subscribe
-from projection.sending import Sender
-from projection.units import run_unit
 
 WINDOW_MINUTES: Final = 10
 

@@ -11,10 +11,10 @@ from connectors.models import Record
 from connectors.source_events import newest_of_source
 from ops_ui import lane_reads
 from ops_ui.keyset import PAGE_SIZE, Cursor, Page
-from projection import lineage
+from projection.database.sending import Sender
 from projection.identity import source_key
+from projection.inputs import lineage
 from projection.models import Event, LaneHold, WorkFailure, WorkItem
-from projection.sending import Sender
 from projection.states import NONTERMINAL
 
 EVENTS_SHOWN: Final = 100

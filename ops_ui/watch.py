@@ -14,7 +14,7 @@ from django.db import connection
 from ops_ui import alert_messages, alerts, signature_failures
 from projection.foreign_code import FAILURES
 from projection.logs import log_event
-from projection.retry_policy import error_text
+from projection.safe_text import error_text
 from projection.tasks import unless_away
 
 _made: Final = threading.Event()

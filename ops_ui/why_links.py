@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
+from projection.inspection.why_decision import Why
 from projection.models import WorkItem
-from projection.why_decision import Why
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from projection.retry_policy import storable
+from projection.safe_text import storable
 
 ACTOR_CHARACTERS: Final = 150
 """The width of those columns, and of a user's name in Django."""

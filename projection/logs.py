@@ -215,6 +215,6 @@ class LibraryLine(logging.Formatter):
 
 
 def _is_outage(error: BaseException | None) -> bool:
-    from projection.lost_connection import is_outage  # here: it stands on rooms that log
+    from projection.database.outages import is_outage  # here: it stands on rooms that log
 
     return is_outage(error)

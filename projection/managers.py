@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.db import models
 
-from projection import older_schema
-from projection.clock import from_db
+from projection.database import older_schema
+from projection.database.clock import from_db
+from projection.database.sending import by_id, execute, fetch, insert_rows
+from projection.limits.queue_classes import earliest_of_each, prefix
 from projection.order import Place
-from projection.queue_classes import earliest_of_each, prefix
 from projection.rows import EVENT_COLUMNS, FACT_COLUMNS, WORK_COLUMNS, EventRow, KnownEvent, LaneRow, WorkRow, prefixed
-from projection.sending import by_id, execute, fetch, insert_rows
 from projection.states import State
 
 if TYPE_CHECKING:
-    from projection.closed import Closed
+    from projection.limits.availability import Closed
     from projection.models import Event, WorkItem  # noqa: F401 - the managers' type arguments
 
 NO_NAME: Final = ("",)

@@ -13,7 +13,7 @@ from typing import Final
 
 from projection.exact_json import NotJson
 from projection.masking import HIDDEN, BadMask, slices
-from projection.retry_policy import storable
+from projection.safe_text import storable
 
 CHARACTERS: Final = 1024 * 1024
 """Of the payloads together: reading them takes a fifth of a second."""

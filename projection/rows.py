@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Self
 
-from projection.clock import aware
+from projection.database.clock import aware
 from projection.order import Place
 from projection.states import NONTERMINAL, State
 

@@ -9,14 +9,14 @@ from typing import Any, TypeVar
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError
 
-from projection import clock
+from projection.database import clock
+from projection.database.outages import is_outage
+from projection.execution.stuck_threads import leave_if_stuck
+from projection.execution.worker import claim_loop
 from projection.logs import log_event
-from projection.lost_connection import is_outage
-from projection.retry_policy import error_text
-from projection.slots import slot
-from projection.stopping import StopFlag
-from projection.stuck import leave_if_stuck
-from projection.worker import claim_loop
+from projection.runtime.slots import slot
+from projection.runtime.stop_flag import StopFlag
+from projection.safe_text import error_text
 
 T = TypeVar("T")
 

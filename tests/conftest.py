@@ -35,7 +35,7 @@ def forget_what_was_read() -> None:
     from connectors import connections as http_connections
     from connectors import endpoints_cache, installed_packs  # here: Django's apps are loaded by now
     from ops_ui import openings
-    from projection import claim
+    from projection.claiming import claim
 
     for cache in (http_connections.of, endpoints_cache.find, installed_packs.of):
         cache.forget()

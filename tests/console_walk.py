@@ -19,9 +19,9 @@ from ops_ui import bulk_previews, tables
 from ops_ui.filters import MomentField
 from ops_ui.keyset import Cursor
 from ops_ui.lane_reads import Lane
-from projection import clock
+from projection.bulk.job_rows import ItemState, JobKind
+from projection.database import clock
 from projection.job_models import Job
-from projection.job_rows import ItemState, JobKind
 from projection.models import Event, LaneHold, WorkItem
 from projection.states import NONTERMINAL, State
 from tests.console_world import LISTS

@@ -13,11 +13,12 @@ from django.test import Client
 from connectors import models
 from connectors.work_filters import WorkFilter
 from ops_ui import bulk_previews
-from projection import activation, flows, identity
-from projection.clock import now
+from projection import flows, identity
+from projection.admission import activation
+from projection.bulk.job_rows import JobKind
+from projection.database.clock import now
 from projection.facts import RouteFacts
 from projection.job_models import Job, JobItem
-from projection.job_rows import JobKind
 from projection.models import Destination, LaneHold, RateBucket, Worker, WorkItem
 from projection.states import State
 from tests import factories, rows

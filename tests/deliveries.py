@@ -12,7 +12,7 @@ from connectors import endpoints_cache, installations, installed_packs, models, 
 from connectors.delivery import Headers, IngressRequest, Outcome
 from connectors.receive import receive
 from connectors.router import RouteReport
-from projection import activation
+from projection.admission import activation
 from projection.facts import RouteFacts
 from projection.models import Event, WorkItem
 from tests import factories

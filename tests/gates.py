@@ -14,14 +14,14 @@ from django.db import connections
 
 import connectors
 import projection
-from projection.statements import catalogue
+from projection.database.catalogue import catalogue
 from tests.rivals import PATIENCE_SECONDS, Rival
 
 T = TypeVar("T")
 COMMIT = "COMMIT"
 _VARIABLE = r"\{\w+\}|\(%s(?:, %s)*(?:,\s+%s(?:, %s)*)*\)"
 """A part that the caller fills in, or the placeholders of one row, which are sent as literals of many."""
-_FOLDERS = [Path(str(part.__file__)).parent / "sql" for part in (projection, connectors)]
+_FOLDERS = [Path(str(part.__file__)).parent for part in (projection, connectors)]
 
 
 @cache

@@ -8,13 +8,13 @@ from typing import Any
 from connectors import bulk_jobs
 from connectors.bulk_jobs import DeadLetters
 from connectors.work_filters import WorkFilter
-from projection import jobs
+from projection.bulk import jobs
+from projection.bulk.job_rows import JobKind, JobRow, JobState
+from projection.bulk.steps import run_step
+from projection.execution.worker import drain_claims
 from projection.flows import DeadLetter
 from projection.job_models import JobItem
-from projection.job_rows import JobKind, JobRow, JobState
-from projection.job_steps import run_step
 from projection.models import WorkItem
-from projection.worker import drain_claims
 from tests.deliveries import Ingress, change, open_ingress
 from tests.flows_of_tests import Recorder
 

@@ -12,8 +12,8 @@ from django.db import connection, transaction
 
 from connectors import route_book, router
 from connectors.models import Receipt
-from projection.attempts import Attempt
-from projection.complete import end_attempts
+from projection.completion.complete import end_attempts
+from projection.execution.attempts import Attempt
 from projection.states import State
 from tests.deliveries import Ingress
 from tests.lock_waits import await_lock_wait, own_connection_id

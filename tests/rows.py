@@ -12,7 +12,7 @@ from typing import Any
 
 from connectors.models import Namespace
 from projection import identity
-from projection.clock import now
+from projection.database.clock import now
 from projection.facts import PER_EVENT, PROJECTION, RouteFacts
 from projection.models import Event, WorkFailure, WorkItem
 from projection.states import TERMINAL, ExecutionClass, State

@@ -11,7 +11,7 @@ from typing import Any
 import MySQLdb
 from django.db import connection
 
-from projection import older_schema
+from projection.database import older_schema
 
 READ_COUNTERS = tuple(f"Handler_read_{kind}" for kind in ("first", "key", "last", "next", "prev", "rnd", "rnd_next"))
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from django.db import connection
 
-from projection import clock
-from projection.attempts import Attempt
-from projection.claim import claim
-from projection.complete import Ended, complete
-from projection.execute import prepare
+from projection.claiming.claim import claim
+from projection.completion.complete import Ended, complete
+from projection.database import clock
+from projection.execution.attempts import Attempt
+from projection.execution.execute import prepare
 from projection.models import WorkItem
 from projection.rows import WorkRow
 from projection.states import State

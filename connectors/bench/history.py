@@ -32,12 +32,13 @@ from connectors.changes import NotFound
 from connectors.installations import install
 from connectors.live_packs import live_pack
 from connectors.routes import RouteDraft, publish
-from projection import activation, clock
+from projection.admission import activation
+from projection.database import clock
+from projection.database.catalogue import catalogue
+from projection.database.sending import Sender
 from projection.facts import RetryPolicy
 from projection.job_models import Job
-from projection.retry_policy import fingerprint
-from projection.sending import Sender
-from projection.statements import catalogue
+from projection.safe_text import fingerprint
 
 _SQL: Final = Path(__file__).parent / "sql"
 _sql: Final = Sender(_SQL)

@@ -18,7 +18,7 @@ from connectors.installations import install
 from connectors.receive import store
 from connectors.router import RouteReport, namespaces_with_pending, route_batch
 from connectors.routes import RouteDraft, publish
-from projection import clock
+from projection.database import clock
 from projection.facts import PER_EVENT, PROJECTION
 from projection.flows import Generation
 from projection.models import Event, WorkItem

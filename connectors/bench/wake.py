@@ -33,7 +33,7 @@ from connectors.configuration_apply import apply
 from connectors.ingress_path import ingress_path
 from connectors.tasks import CLAIM_WORKERS, ROUTERS
 from projection.models import Worker, WorkItem
-from projection.resident import POLL_SECONDS
+from projection.runtime.loop import POLL_SECONDS
 from projection.states import NONTERMINAL
 
 NAMESPACE: Final = "bench"

@@ -12,11 +12,14 @@ import MySQLdb
 from django.db import connection
 
 from connectors import installed_packs
-from projection import activation, claim, flows, sending
+from projection import flows
+from projection.admission import activation
+from projection.claiming import claim
+from projection.database import sending
+from projection.database.sending import LONGEST_INSERT_BYTES
+from projection.execution.heartbeat import Heartbeat
+from projection.execution.worker import ClaimWorker
 from projection.flows import Generation
-from projection.heartbeat import Heartbeat
-from projection.sending import LONGEST_INSERT_BYTES
-from projection.worker import ClaimWorker
 
 EMPTIED: Final = (
     "_System_ConnectorReceipt",

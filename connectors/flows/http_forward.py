@@ -24,12 +24,12 @@ from standardwebhooks.webhooks import EmptyWebhookSecretError, Webhook
 
 from connectors import connections, http_client
 from connectors.connections import Destination
-from projection import outages
 from projection.exact_json import NotJson, dump, parse
 from projection.facts import Input
 from projection.flows import DeadLetter, Generation, RetryLater, Unavailable, flow
-from projection.outages import ALIVE, Outage, Seen
-from projection.retry_policy import storable
+from projection.limits import destination_evidence
+from projection.limits.destination_evidence import ALIVE, Outage, Seen
+from projection.safe_text import storable
 
 TIMEOUT_SECONDS: Final = 30.0
 MARGIN: Final = timedelta(seconds=1)
@@ -58,7 +58,7 @@ class ReceiverJudged(DeadLetter):
     """The receiver does not take this generation, now or later."""
 
 
-@outages.reader
+@destination_evidence.reader
 def _seen(error: BaseException) -> Seen | None:
     return ALIVE if isinstance(error, ReceiverRefused | ReceiverJudged) else None
 
@@ -104,7 +104,7 @@ def post(generation: Generation, destination: Destination) -> Answer:
             return Answer(response.status_code, response.headers.get("retry-after"), _read_start(response))
     except httpx.HTTPError as error:
         text = f"no answer from {url.host}: {type(error).__name__}: {error}"
-        outage = outages.outage_of(error)
+        outage = destination_evidence.outage_of(error)
         raise (ReceiverAway(text, certain=outage.certain) if isinstance(outage, Outage) else ForwardFailed(text)) from None
 
 

@@ -26,7 +26,7 @@ from django.utils.module_loading import import_string
 
 from ops_ui.start import CannotStart
 from ops_ui.start.database_server import ensure_database
-from projection.activation import NotActivatable, activate
+from projection.admission.activation import NotActivatable, activate
 
 LOCK_NAME: Final = "headrace_prepare"
 LOCK_SECONDS: Final = 600

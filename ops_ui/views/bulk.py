@@ -19,9 +19,9 @@ from ops_ui.dead_filter import DeadLetterFilter
 from ops_ui.pages import Urls, page, show
 from ops_ui.preview_models import Preview
 from ops_ui.refusal_words import words
-from projection import jobs
-from projection.job_rows import ItemState, JobKind
-from projection.job_steps import PAGE
+from projection.bulk import jobs
+from projection.bulk.job_rows import ItemState, JobKind
+from projection.bulk.steps import PAGE
 from projection.models import WorkItem
 
 PERMISSIONS: Final = {JobKind.REPLAY: "projection.replay_workitem", JobKind.DISCARD: "projection.discard_workitem"}

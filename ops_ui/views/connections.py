@@ -13,7 +13,7 @@ from connectors.models import Connection, Route
 from ops_ui import export_columns, exports, rooms
 from ops_ui.exports import Export
 from ops_ui.pages import Urls, page, show
-from projection import clock
+from projection.database import clock
 
 SHOWN: Final = 500
 

@@ -16,7 +16,7 @@ from ops_ui.exports import Export
 from ops_ui.pages import Urls, page, show
 from ops_ui.tables import DeadLetterTable
 from ops_ui.views import generations
-from projection import clock
+from projection.database import clock
 from projection.models import WorkItem
 from projection.states import State
 

@@ -13,8 +13,8 @@ from ops_ui import export_columns, exports, rooms
 from ops_ui.actions import action, actor_of, back, reason_of, tell
 from ops_ui.exports import Export
 from ops_ui.pages import Urls, page, show
-from projection import clock
-from projection.breaker import ASKED, CLOSED, FAILING, HALF_OPEN, OPEN
+from projection.database import clock
+from projection.limits.circuit_breaker import ASKED, CLOSED, FAILING, HALF_OPEN, OPEN
 from projection.models import Destination, RateBucket
 from projection.refusals import Refused
 

@@ -28,8 +28,8 @@ from ops_ui.configuring import attempt
 from ops_ui.form_fields import typed
 from ops_ui.pages import Urls
 from ops_ui.views import endpoints as pages
-from projection import clock
-from projection.units import run_unit
+from projection.database import clock
+from projection.database.transactions import run_unit
 
 REASONS_SHOWN: Final = 5
 

@@ -19,7 +19,7 @@ from ops_ui import configuring, endpoint_forms, endpoint_reads, export_columns, 
 from ops_ui.exports import Export
 from ops_ui.form_fields import Field, with_problems
 from ops_ui.pages import Urls, page, show
-from projection import clock
+from projection.database import clock
 
 SHOWN: Final = 500
 STOP_POLLING: Final = 286

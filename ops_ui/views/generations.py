@@ -18,9 +18,9 @@ from ops_ui.views.payload_panels import event_panel
 from ops_ui.views.work_actions import offers
 from ops_ui.why_links import told
 from projection.facts import flow_name
+from projection.inspection.why import why
 from projection.models import Event, WorkFailure, WorkItem
 from projection.states import NONTERMINAL, State
-from projection.why import why
 
 FAILURES_SHOWN = 50
 

@@ -20,9 +20,10 @@ from ops_ui.actions import action, actor_of, back, reason_of
 from ops_ui.exports import Export
 from ops_ui.job_progress import Progress, progress, standing
 from ops_ui.pages import Urls, page, show
-from projection import clock, jobs
+from projection.bulk import jobs
+from projection.bulk.job_rows import ItemState, JobRow, JobState
+from projection.database import clock
 from projection.job_models import Job
-from projection.job_rows import ItemState, JobRow, JobState
 from projection.refusals import Refused
 
 STOP_POLLING: Final = 286

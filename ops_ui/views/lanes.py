@@ -12,10 +12,10 @@ from ops_ui.filters import LaneFilter
 from ops_ui.pages import Urls, page, show
 from ops_ui.tables import WorkTable
 from ops_ui.why_links import told
-from projection import clock
+from projection.database import clock
+from projection.inspection.why import why, why_each
 from projection.models import LaneHold, WorkItem
 from projection.states import State
-from projection.why import why, why_each
 
 RECENT_SHOWN = 20
 

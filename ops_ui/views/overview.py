@@ -19,7 +19,7 @@ from ops_ui.charts import age_marks, age_share
 from ops_ui.counts import CONSOLE_CAP, Count, Waiting
 from ops_ui.flow_reads import Window
 from ops_ui.pages import page, show
-from projection import clock
+from projection.database import clock
 from projection.models import LaneHold, WorkItem
 from projection.states import ReceiptState, State
 

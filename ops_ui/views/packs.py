@@ -26,7 +26,7 @@ from ops_ui.actions import REASON_CHARACTERS, action, actor_of, reason_of
 from ops_ui.endpoint_reads import EndpointRow
 from ops_ui.exports import Export
 from ops_ui.pages import Urls, page, show
-from projection import clock
+from projection.database import clock
 
 SHOWN: Final = 200
 VERBS: Final = ("upgrade", "disable", "enable", "remove")

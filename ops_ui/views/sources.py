@@ -14,11 +14,11 @@ from ops_ui.pages import Listing, Urls, page, show, show_list
 from ops_ui.source_reads import History, Source
 from ops_ui.tables import SourceTable
 from ops_ui.views import records
-from projection import clock
+from projection.database import clock
+from projection.inspection.why import why
+from projection.inspection.why_decision import Why
 from projection.models import Event
 from projection.states import NONTERMINAL
-from projection.why import why
-from projection.why_decision import Why
 
 
 @page(rooms.SOURCES)

@@ -19,8 +19,8 @@ from ops_ui import counts, export_columns, exports, rooms
 from ops_ui.actions import action, actor_of, back, reason_of, tell
 from ops_ui.exports import Export
 from ops_ui.pages import Urls, page, show
-from projection import clock
-from projection.backlog import Backlog
+from projection.database import clock
+from projection.inspection.backlog import Backlog
 from projection.refusals import Refused
 
 KINDS: Final[tuple[Kind, ...]] = ("namespace", "pack", "route")

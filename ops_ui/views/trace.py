@@ -16,10 +16,10 @@ from ops_ui import export_columns, exports, labels, rooms, trace_steps
 from ops_ui.exports import Export
 from ops_ui.pages import Urls, page, show
 from ops_ui.why_links import Told, told
-from projection import clock
+from projection.database import clock
+from projection.inspection.why import why_each
 from projection.models import WorkItem
 from projection.states import NONTERMINAL
-from projection.why import why_each
 
 SHOWN: Final = 100
 """Newest rows of each kind."""

@@ -13,9 +13,9 @@ from connectors import audited
 from ops_ui.actions import action, actor_of, back, reason_of, tell
 from ops_ui.pages import Urls
 from ops_ui.rooms import HasPermissions
-from projection.cancel import CANCELLABLE
 from projection.models import WorkItem
 from projection.refusals import Refused
+from projection.replay.cancel import CANCELLABLE
 from projection.states import State
 
 

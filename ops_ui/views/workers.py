@@ -13,8 +13,8 @@ from connectors.models import Upkeep
 from ops_ui import counts, export_columns, exports, rooms
 from ops_ui.exports import Export
 from ops_ui.pages import Urls, page, show
-from projection import clock
-from projection.heartbeat import ALIVE_SECONDS
+from projection.database import clock
+from projection.execution.heartbeat import ALIVE_SECONDS
 from projection.models import Worker
 
 WORKERS_SHOWN = 200

@@ -11,8 +11,8 @@ from connectors.ingress_audit import audit_everything
 from connectors.models import AuditEntry, Receipt
 from connectors.retention import retain
 from connectors.work_filters import WorkFilter
-from projection import clock
-from projection.job_rows import JobKind, JobRow, JobState
+from projection.bulk.job_rows import JobKind, JobRow, JobState
+from projection.database import clock
 from projection.models import Event, WorkItem
 from tests.bulk_rows import make_old
 from tests.faults.children import Command, Nursery
@@ -48,8 +48,8 @@ def test_a_replay(nursery: Nursery) -> None:
 @pytest.mark.parametrize("kind", list(JobKind))
 def test_a_bulk_job(nursery: Nursery, kind: JobKind) -> None:
     """Steps of two items, pages of three; of one contact two are dead, so that the second waits for the first one's replay."""
-    at_once = {"projection.job_steps.LOOK_AGAIN_SECONDS": 0.0}
-    sizes = {"projection.job_steps.ITEMS_A_STEP": 2, "projection.job_steps.PAGE": 3} | at_once
+    at_once = {"projection.bulk.steps.LOOK_AGAIN_SECONDS": 0.0}
+    sizes = {"projection.bulk.steps.ITEMS_A_STEP": 2, "projection.bulk.steps.PAGE": 3} | at_once
     world = World(nursery, forms=("atomic",))
     job: list[JobRow] = []
 
@@ -76,9 +76,9 @@ def test_a_bulk_job(nursery: Nursery, kind: JobKind) -> None:
 
 def test_a_purge(nursery: Nursery) -> None:
     sizes = {
-        "projection.prune.KEYS_A_UNIT": 1,
-        "projection.prune.ITEMS_A_UNIT": 2,
-        "projection.oldest_ends.GENERATIONS_A_UNIT": 1,
+        "projection.retention.prune.KEYS_A_UNIT": 1,
+        "projection.retention.prune.ITEMS_A_UNIT": 2,
+        "projection.retention.oldest_ends.GENERATIONS_A_UNIT": 1,
         "connectors.receipt_prune.RECEIPTS_A_UNIT": 1,
     }
     world = World(nursery, forms=("atomic", "plain"))

@@ -9,8 +9,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from connectors import models, secrets
-from projection import activation, identity
-from projection.clock import now
+from projection import identity
+from projection.admission import activation
+from projection.database.clock import now
 from projection.facts import RouteFacts
 from projection.models import Event, LaneHold, Worker, WorkFailure, WorkItem
 from projection.states import State

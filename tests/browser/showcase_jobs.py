@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from connectors import models
 from connectors.work_filters import WorkFilter
 from ops_ui import bulk_previews
-from projection import breaker, identity
+from projection import identity
+from projection.bulk.job_rows import JobKind
 from projection.job_models import Job, JobItem
-from projection.job_rows import JobKind
+from projection.limits import circuit_breaker
 from projection.models import Destination, RateBucket, WorkItem
 from projection.states import State
 from tests import rows
@@ -67,7 +68,7 @@ def _stops(hour: Hour) -> None:
         ("billing", "closed", 0, None, "HTTP 429 from billing: slow down"),
     ):
         Destination.objects.create(
-            name_key=breaker.key_of(name),
+            name_key=circuit_breaker.key_of(name),
             name=name,
             state=state,
             failures=failures,

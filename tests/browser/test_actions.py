@@ -6,10 +6,10 @@ import pytest
 from playwright.sync_api import expect
 
 from connectors.models import AuditEntry
+from projection.execution.worker import drain_claims
 from projection.flows import DeadLetter
 from projection.models import WorkItem
 from projection.states import State
-from projection.worker import drain_claims
 from tests import console_world, rows
 from tests.browser.conftest import Visit
 from tests.deliveries import change, open_ingress

@@ -9,7 +9,7 @@ from connectors import endpoints_cache, router
 from connectors.delivery import Headers, IngressRequest
 from connectors.models import Endpoint, Pack, Route
 from connectors.receive import receive
-from projection import activation
+from projection.admission import activation
 from tests import factories, rows, signing
 from tests.browser.conftest import Visit, log_in
 from tests.browser.test_pages import findings

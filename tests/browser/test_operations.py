@@ -9,8 +9,8 @@ from playwright.sync_api import expect
 
 from connectors import bulk_preview
 from connectors.models import AuditEntry
-from projection import jobs
-from projection.job_rows import JobKind, JobState
+from projection.bulk import jobs
+from projection.bulk.job_rows import JobKind, JobState
 from projection.models import WorkItem
 from projection.states import State
 from tests import console_world, rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
-from projection.clock import now
+from projection.database.clock import now
 from projection.models import WorkItem
 from projection.states import State
 from tests import factories, rows

@@ -8,8 +8,9 @@ import pytest
 from playwright.sync_api import expect
 
 from connectors.models import AuditEntry, Route
-from projection import activation, breaker
-from projection.clock import now
+from projection.admission import activation
+from projection.database.clock import now
+from projection.limits import circuit_breaker
 from projection.models import Destination, LaneHold, WorkItem
 from projection.states import State
 from tests import console_world, factories, rows
@@ -70,7 +71,7 @@ def test_a_route_is_paused_and_resumed(visit: Visit) -> None:
 
 def test_a_destination_is_tried_now(visit: Visit) -> None:
     Destination.objects.create(
-        name_key=breaker.key_of("crm"),
+        name_key=circuit_breaker.key_of("crm"),
         name="crm",
         state="open",
         failures=5,

@@ -8,14 +8,14 @@ import pytest
 from django.db import transaction
 
 from connectors.router import drain_receipts
-from projection.attempts import Attempt
-from projection.cancel import _cancel, cancel
+from projection.claiming.rescue import rescue
+from projection.database.transactions import run_unit
+from projection.execution.attempts import Attempt
+from projection.execution.worker import drain_claims
 from projection.facts import RetryPolicy
 from projection.models import WorkItem
-from projection.rescue import rescue
+from projection.replay.cancel import _cancel, cancel
 from projection.states import State
-from projection.units import run_unit
-from projection.worker import drain_claims
 from tests.deliveries import Ingress, change, changes, generations, open_ingress, states
 from tests.flows_of_tests import Recorder, recording
 from tests.rivals import Rival, admission_open, completion_open

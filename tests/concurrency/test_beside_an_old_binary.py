@@ -7,12 +7,13 @@ from datetime import timedelta
 import pytest
 from django.db import connection, transaction
 
-from projection import activation, clock, legacy
-from projection.audit import audit
+from projection.admission import activation, older_workers
+from projection.database import clock
+from projection.execution.worker import drain_claims
+from projection.integrity.invariants import audit
 from projection.models import Event, ProjectionProtocol, WorkFailure, WorkItem
-from projection.replay import Replayed, replay
+from projection.replay.replay import Replayed, replay
 from projection.states import State
-from projection.worker import drain_claims
 from tests.deliveries import Ingress, change, open_ingress, states
 from tests.flows_of_tests import recording
 from tests.rivals import Rival
@@ -81,7 +82,7 @@ def test_an_old_binary_that_waits_for_our_claim_finds_the_fence(ingress: Ingress
     per_event(ingress)
     with recording() as seen:
         with transaction.atomic():
-            assert legacy.fence([Event.objects.get().id]) == {Event.objects.get().id}
+            assert older_workers.fence([Event.objects.get().id]) == {Event.objects.get().id}
             rival = Rival(old_binary.lease)
             rival.waits()
         assert rival.result() == 0
@@ -176,8 +177,8 @@ def test_two_workers_copy_a_result_once(ingress: Ingress) -> None:
     assert old_binary.end() == 3
     events = list(Event.objects.values_list("id", flat=True))
     with transaction.atomic():
-        assert legacy._copy_results(events) == 3
-        rival = Rival(lambda: legacy.copy_results(events))
+        assert older_workers._copy_results(events) == 3
+        rival = Rival(lambda: older_workers.copy_results(events))
         rival.waits()
     assert rival.result() == 0
     assert set(WorkItem.objects.values_list("state", flat=True)) == {"processed"}
@@ -188,7 +189,7 @@ def test_an_item_that_was_claimed_before_keeps_its_own_result(ingress: Ingress) 
     with recording():
         attempt = ByHand().claim_one()
         Event.objects.update(executor_owner="event", status="dead", terminal_at=clock.now())  # somebody wrote what only legacy may
-        assert legacy.copy_results([attempt.claimed.item.event_id]) == 0
+        assert older_workers.copy_results([attempt.claimed.item.event_id]) == 0
         report(attempt)
     assert states(0) == ["processed"]
     assert [one.invariant for one in audit().violations] == ["selected_event"], "somebody did, and it is found"

@@ -12,9 +12,9 @@ import pytest
 from connectors.models import Receipt
 from connectors.router import drain_receipts
 from projection import flows
+from projection.execution.worker import drain_claims
 from projection.flows import Generation
 from projection.models import Event, WorkItem
-from projection.worker import drain_claims
 from tests.deliveries import Ingress, change, open_ingress
 from tests.rivals import Rival
 

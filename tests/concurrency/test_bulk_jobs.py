@@ -12,12 +12,12 @@ from django.db import OperationalError, connection, transaction
 
 from connectors import bulk_jobs
 from connectors.bulk_jobs import DeadLetters
-from projection import jobs
-from projection.admit import lock_admission
-from projection.job_rows import JobKind, JobRow, JobState
-from projection.job_steps import run_step
+from projection.admission.admit import lock_admission
+from projection.bulk import jobs
+from projection.bulk.job_rows import JobKind, JobRow, JobState
+from projection.bulk.steps import run_step
+from projection.execution.worker import drain_claims
 from projection.refusals import Refused
-from projection.worker import drain_claims
 from tests.flows_of_tests import recording
 from tests.gates import COMMIT, Gate, at_each_statement, stopped_at
 from tests.jobs_by_hand import EVERYTHING, assert_exact, codes, dead_letters, fixed, now, run, start, step
@@ -30,8 +30,8 @@ RUNNERS = 4
 
 @pytest.mark.parametrize("kind", list(JobKind))
 def test_runners_side_by_side_share_a_job(monkeypatch: pytest.MonkeyPatch, kind: JobKind) -> None:
-    monkeypatch.setattr("projection.job_steps.ITEMS_A_STEP", 3)
-    monkeypatch.setattr("projection.job_steps.PAGE", 7)
+    monkeypatch.setattr("projection.bulk.steps.ITEMS_A_STEP", 3)
+    monkeypatch.setattr("projection.bulk.steps.PAGE", 7)
     with recording() as seen:
         dead_letters(seen, *range(30))
         job = start(kind)
@@ -72,7 +72,7 @@ def test_of_two_that_take_the_same_step_one_does_it() -> None:
 def test_an_operator_waits_for_the_step_that_is_being_done(
     monkeypatch: pytest.MonkeyPatch, verb: Callable[..., JobRow | Refused]
 ) -> None:
-    monkeypatch.setattr("projection.job_steps.ITEMS_A_STEP", 1)
+    monkeypatch.setattr("projection.bulk.steps.ITEMS_A_STEP", 1)
     with recording() as seen:
         dead_letters(seen, 1, 2)
         job = fixed(start())

@@ -8,14 +8,14 @@ import pytest
 from django.db import transaction
 
 from connectors.router import drain_receipts
-from projection import lanes
-from projection.cancel import Refused, _cancel, cancel
-from projection.claim import claim
-from projection.complete import Ending, complete
+from projection.claiming.claim import claim
+from projection.completion import lanes
+from projection.completion.complete import Ending, complete
+from projection.database.sending import execute
+from projection.execution.worker import drain_claims
 from projection.models import WorkItem
-from projection.sending import execute
+from projection.replay.cancel import Refused, _cancel, cancel
 from projection.states import State
-from projection.worker import drain_claims
 from tests.deliveries import Ingress, change, changes, generations, open_ingress, states
 from tests.flows_of_tests import recording
 from tests.rivals import Rival, admission_open

@@ -16,8 +16,8 @@ from django.db import OperationalError
 
 from connectors import audited
 from connectors.models import AuditEntry
+from projection.execution.worker import drain_claims
 from projection.models import WorkFailure, WorkItem
-from projection.worker import drain_claims
 from tests.conftest import forget_what_was_read
 from tests.faults.flows import registered
 from tests.faults.kills import BY_THE_CLOCK
@@ -80,7 +80,7 @@ def in_turn(code: int, prepare: Callable[[], None], work: Callable[[], object], 
 
 @pytest.mark.parametrize("code", CODES)
 def test_of_a_claim_worker(code: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("projection.retry_policy.FLOOR_SECONDS", 0.0)
+    monkeypatch.setattr("projection.completion.retry_policy.FLOOR_SECONDS", 0.0)
     world = World(limited=True)
 
     def prepare() -> None:

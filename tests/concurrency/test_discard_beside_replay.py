@@ -8,9 +8,9 @@ from queue import Queue
 import pytest
 from django.db import connection, transaction
 
-from projection.discard import Discarded, discard
 from projection.models import WorkItem
 from projection.refusals import Refused
+from projection.replay.discard import Discarded, discard
 from tests.lock_waits import await_lock_wait, own_connection_id
 from tests.rows import event_row, replay_row, work_row
 

@@ -15,11 +15,11 @@ from connectors.erased_bodies import Source
 from connectors.erased_sources import find_source
 from connectors.models import AuditEntry, Receipt
 from connectors.receive import store
-from projection import activation
+from projection.admission import activation
+from projection.execution.worker import drain_claims
 from projection.flows import DeadLetter
 from projection.models import Event, WorkItem
-from projection.replay import Replayed, replay
-from projection.worker import drain_claims
+from projection.replay.replay import Replayed, replay
 from tests import factories
 from tests.deliveries import SETTINGS, Ingress, change, forget_caches, open_ingress
 from tests.flows_of_tests import recording

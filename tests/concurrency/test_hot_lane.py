@@ -8,11 +8,11 @@ from collections import Counter
 import pytest
 
 from connectors.bench.workbench import texts_sent
+from projection.database.catalogue import catalogue
+from projection.execution.worker import drain_claims
+from projection.inspection.why import why
 from projection.models import WorkItem
-from projection.statements import catalogue
 from projection.states import State
-from projection.why import why
-from projection.worker import drain_claims
 from tests.bulk_rows import copy_rows, hashed
 from tests.deliveries import Ingress, change, changes, open_ingress
 from tests.flows_of_tests import recording

@@ -7,8 +7,8 @@ from django.db import transaction
 
 from connectors.models import Receipt
 from connectors.router import drain_receipts
+from projection.execution.worker import drain_claims
 from projection.models import Event
-from projection.worker import drain_claims
 from tests import factories
 from tests.deliveries import Ingress, change, open_ingress
 from tests.flows_of_tests import recording

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from django.db import transaction
 
+from projection.claiming.rescue import _rescue, rescue
+from projection.execution.worker import drain_claims
 from projection.models import WorkFailure, WorkItem
-from projection.rescue import _rescue, rescue
 from projection.states import State
-from projection.worker import drain_claims
 from tests.deliveries import change, generations, open_ingress, states
 from tests.flows_of_tests import recording
 from tests.rivals import Rival, completion_open

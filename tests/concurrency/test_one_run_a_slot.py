@@ -21,10 +21,11 @@ from django_q.signing import SignedPackage
 from connectors.models import Upkeep
 from connectors.tasks import SCHEDULES
 from connectors.upkeep import Done, run_if_due
-from projection import stopping, tasks
-from projection.kill_proof import Flag
-from projection.queue_clock import scheduler
-from projection.worker import Stop
+from projection import tasks
+from projection.execution.worker import Stop
+from projection.runtime import stop_flag
+from projection.runtime.django_q.kill_proof import Flag
+from projection.runtime.django_q.queue_clock import scheduler
 from tests.gates import COMMIT, Gate, at_each_statement, stopped_at
 from tests.lock_waits import own_connection_id
 from tests.rivals import PATIENCE_SECONDS, Rival
@@ -39,13 +40,13 @@ PERIOD_SECONDS = 60
 
 @pytest.fixture(autouse=True)
 def no_flag(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stopping, "_stops", Flag())
+    monkeypatch.setattr(stop_flag, "_stops", Flag())
 
 
 @pytest.fixture
 def hosts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each thread is a host of its own."""
-    monkeypatch.setattr("projection.slots.socket.gethostname", lambda: threading.current_thread().name)
+    monkeypatch.setattr("projection.runtime.slots.socket.gethostname", lambda: threading.current_thread().name)
 
 
 def queued() -> Counter[tuple[str, int]]:

@@ -12,15 +12,15 @@ import pytest
 from django.db import connection, transaction
 
 from connectors.models import Pack
-from projection import lanes
-from projection.cancel import cancel
-from projection.discard import discard
+from projection.completion import lanes
+from projection.execution.worker import drain_claims
 from projection.flows import DeadLetter
 from projection.models import WorkItem
 from projection.refusals import Refused
-from projection.replay import Deferred, Replayed, replay, replay_many
-from projection.retry_now import retry_now
-from projection.worker import drain_claims
+from projection.replay.cancel import cancel
+from projection.replay.discard import discard
+from projection.replay.replay import Deferred, Replayed, replay, replay_many
+from projection.replay.retry_now import retry_now
 from tests.deliveries import Ingress, change, open_ingress
 from tests.flows_of_tests import recording
 

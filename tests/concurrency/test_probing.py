@@ -8,10 +8,11 @@ from datetime import timedelta
 import pytest
 from django.db import connection, transaction
 
-from projection import breaker, clock
-from projection.attempts import failure
-from projection.claim import ClaimedBatch, claim
+from projection.claiming.claim import ClaimedBatch, claim
+from projection.database import clock
+from projection.execution.attempts import failure
 from projection.flows import Unavailable
+from projection.limits import circuit_breaker
 from projection.models import Destination, WorkItem
 from projection.states import State
 from tests.deliveries import change, open_ingress
@@ -31,8 +32,8 @@ def opened(items: int) -> None:
     ingress = open_ingress()
     ingress.route(mode="per_event")
     ingress.admit(*[change(n) for n in range(items)])
-    attempts = ByHand().claim(breaker.FAILURES)
-    assert breaker.record([failure(attempt, Unavailable("503")) for attempt in attempts]) == {"test.record"}
+    attempts = ByHand().claim(circuit_breaker.FAILURES)
+    assert circuit_breaker.record([failure(attempt, Unavailable("503")) for attempt in attempts]) == {"test.record"}
     for attempt in attempts:
         report(attempt, State.RETRY, give_back=1)
     Destination.objects.update(parked_until=clock.now() - timedelta(seconds=1))
@@ -43,10 +44,10 @@ def test_who_waits_for_the_destination_finds_it_taken() -> None:
         opened(20)
         row = Destination.objects.get()
         with transaction.atomic():
-            probes = breaker.lock_probes({row.id: row.name})
+            probes = circuit_breaker.lock_probes({row.id: row.name})
             rival = Rival(take)
             rival.waits()
-            breaker.let_through(probes.values())
+            circuit_breaker.let_through(probes.values())
         assert rival.result().items == ()
     assert WorkItem.objects.filter(state="processing").count() == 0
     assert set(WorkItem.objects.values_list("attempts", flat=True)) == {0}

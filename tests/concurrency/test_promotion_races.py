@@ -13,12 +13,12 @@ import pytest
 from django.db.models import F
 
 from connectors.router import drain_receipts
-from projection import units
+from projection.database import transactions
+from projection.execution.worker import drain_claims
 from projection.flows import DeadLetter, Generation
 from projection.models import Event, WorkItem
-from projection.prune import Terms, prune
-from projection.replay import Refused, Replayed, replay
-from projection.worker import drain_claims
+from projection.replay.replay import Refused, Replayed, replay
+from projection.retention.prune import Terms, prune
 from tests.deliveries import Ingress, change, changes, generations, open_ingress, ordinals, states
 from tests.flows_of_tests import recording
 from tests.gates import COMMIT, Gate, stopped_at
@@ -44,7 +44,7 @@ def test_a_raced_active_key_rolls_the_producer_back_whole_and_its_retry_keeps_th
 ) -> None:
     """Somebody who does not know our namespace lock (an old binary) activates a generation of the key while we insert ours."""
     retried: list[int] = []
-    monkeypatch.setattr(units, "log_event", lambda event, **facts: retried.append(facts["error_code"]))
+    monkeypatch.setattr(transactions, "log_event", lambda event, **facts: retried.append(facts["error_code"]))
     with recording() as seen:
         ingress.admit(change(7))
         drain_claims()

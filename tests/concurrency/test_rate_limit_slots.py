@@ -8,9 +8,10 @@ from datetime import timedelta
 import pytest
 from django.db import connection, transaction
 
-from projection import clock, rate_limits, route_terms
-from projection.claim import ClaimedBatch, claim
+from projection.claiming.claim import ClaimedBatch, claim
+from projection.database import clock
 from projection.facts import RateLimit
+from projection.limits import rate_limits, route_limits
 from projection.models import RateBucket, WorkItem
 from tests.deliveries import change, open_ingress
 from tests.flows_of_tests import recording
@@ -29,8 +30,8 @@ def ready(count: int, rate: int) -> str:
     ingress = open_ingress()
     facts = ingress.route(mode="per_event", limit=RateLimit("api", rate, 1.0))
     ingress.admit(*[change(n) for n in range(count)])
-    route_terms.learn([facts.id])
-    terms = route_terms.find(facts.id)
+    route_limits.learn([facts.id])
+    terms = route_limits.find(facts.id)
     assert terms is not None
     assert terms.limit_key is not None
     return terms.limit_key

@@ -13,10 +13,10 @@ from connectors import installed_packs
 from connectors.flows.record_table import record_table
 from connectors.models import Record
 from connectors.record_fold import properties_of
+from projection.database.transactions import run_unit
 from projection.facts import RouteFacts
 from projection.flows import Generation
 from projection.testing import make_generation, make_input, make_route
-from projection.units import run_unit
 from tests import factories
 from tests.lock_waits import await_lock_wait, own_connection_id
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from projection.admit import lock_admission
+from projection.admission.admit import lock_admission
+from projection.execution.worker import drain_claims
 from projection.flows import DeadLetter
 from projection.models import Event, WorkItem
-from projection.replay import Refused, Replayed, Result, replay, replay_many
-from projection.worker import drain_claims
+from projection.replay.replay import Refused, Replayed, Result, replay, replay_many
 from tests import factories
 from tests.deliveries import change, changes, generations, open_ingress, states
 from tests.flows_of_tests import recording

@@ -8,11 +8,11 @@ from django.db import transaction
 from connectors import installations
 from connectors.models import Receipt
 from connectors.router import drain_receipts, route_batch
-from projection.admit import lock_admission
+from projection.admission.admit import lock_admission
+from projection.execution.worker import drain_claims
 from projection.flows import DeadLetter
 from projection.models import Event, WorkItem
-from projection.replay import Refused, Replayed, replay
-from projection.worker import drain_claims
+from projection.replay.replay import Refused, Replayed, replay
 from tests.deliveries import change, changes, generations, open_ingress, states
 from tests.flows_of_tests import recording
 from tests.rivals import Rival, admission_open

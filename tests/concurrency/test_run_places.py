@@ -6,9 +6,9 @@ import threading
 
 import pytest
 
-from projection import route_terms
-from projection.claim import ClaimedBatch, claim
+from projection.claiming.claim import ClaimedBatch, claim
 from projection.facts import RateLimit
+from projection.limits import route_limits
 from projection.models import RunPlace, WorkItem
 from tests.deliveries import change, open_ingress
 from tests.flows_of_tests import recording
@@ -28,8 +28,8 @@ def ready(count: int, concurrency: int) -> str:
     ingress = open_ingress()
     facts = ingress.route(mode="per_event", limit=RateLimit("api", concurrency=concurrency))
     ingress.admit(*[change(n) for n in range(count)])
-    route_terms.learn([facts.id])
-    terms = route_terms.find(facts.id)
+    route_limits.learn([facts.id])
+    terms = route_limits.find(facts.id)
     assert terms is not None
     assert terms.limit_key is not None
     return terms.limit_key

@@ -16,11 +16,12 @@ from connectors import audit_log
 from connectors.models import AuditEntry, Receipt
 from connectors.router import drain_receipts
 from connectors.sweep import sweep
-from projection import flows, units
+from projection import flows
+from projection.database import transactions
+from projection.execution.worker import drain_claims
 from projection.flows import Generation
+from projection.integrity.repair import repair
 from projection.models import Event, WorkItem
-from projection.repair import repair
-from projection.worker import drain_claims
 from tests.deliveries import Ingress, change, open_ingress
 from tests.gates import COMMIT, at_each_statement
 from tests.rivals import Rival
@@ -83,8 +84,8 @@ def writing_flow() -> Iterator[None]:
 
 def test_totals_are_exact_and_nothing_runs_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     retried: list[str] = []
-    log = units.log_event
-    monkeypatch.setattr(units, "log_event", lambda event, **facts: (retried.append(event), log(event, **facts))[1])
+    log = transactions.log_event
+    monkeypatch.setattr(transactions, "log_event", lambda event, **facts: (retried.append(event), log(event, **facts))[1])
     ingress = open_ingress()
     ingress.route(queue_class="bulk")
     ingress.route("single", mode="per_event", kind="contact.single")
@@ -134,7 +135,7 @@ def test_a_conflict_at_each_statement_of_an_admission_in_turn_changes_nothing_bu
     code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     retried: list[int] = []
-    monkeypatch.setattr(units, "log_event", lambda event, **facts: retried.append(facts["error_code"]))
+    monkeypatch.setattr(transactions, "log_event", lambda event, **facts: retried.append(facts["error_code"]))
     ingress = open_ingress()
     ingress.route()
     ingress.route("single", mode="per_event", kind="contact.single", queue_class="bulk")

@@ -35,7 +35,7 @@ class Order:
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Django settings of this process alone."""
     constants: Mapping[str, Any] = field(default_factory=dict)
-    """Sizes of the product (`projection.prune.KEYS_A_UNIT`) made small, so that few rows make many transactions."""
+    """Sizes of the product (`projection.retention.prune.KEYS_A_UNIT`) made small, so that few rows make many transactions."""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -14,9 +14,10 @@ from django.db.models import Sum
 from connectors.ingress_audit import audit_everything
 from connectors.models import AuditEntry, Receipt
 from connectors.router import drain_receipts
-from projection import activation, clock
-from projection.attempts import Attempt
-from projection.complete import complete
+from projection.admission import activation
+from projection.completion.complete import complete
+from projection.database import clock
+from projection.execution.attempts import Attempt
 from projection.facts import RateLimit, RetryPolicy
 from projection.models import Event, WorkItem
 from projection.states import NONTERMINAL, State
@@ -33,7 +34,7 @@ EXACTLY_ONCE: Final = ("atomic", "tail")
 LEASE_SECONDS: Final = 0.4
 """Short, so that each kill can be followed by the wait for what its victim had leased."""
 SETTINGS: Final = {"HEADRACE_LEASE_SECONDS": LEASE_SECONDS}
-AT_ONCE: Final = {"projection.retry_policy.FLOOR_SECONDS": 0.0}
+AT_ONCE: Final = {"projection.completion.retry_policy.FLOOR_SECONDS": 0.0}
 """A retry is due at once: its wait is not what these tests are about."""
 RETRY: Final = RetryPolicy(base=0.0, attempts=5)
 LIMIT: Final = RateLimit("faults", 1000, 1.0)

@@ -11,9 +11,9 @@ from connectors import routes
 from connectors.bench.workbench import texts_sent
 from connectors.models import Namespace, Receipt
 from connectors.router import drain_receipts
+from projection.execution.worker import drain_claims
 from projection.identity import lane_key
 from projection.models import Event, WorkItem
-from projection.worker import drain_claims
 from tests import factories
 from tests.deliveries import change, changes, generations, open_ingress, ordinals, states
 from tests.flows_of_tests import recording

@@ -21,7 +21,7 @@ from connectors import http_client
 from ops_ui import alert_messages, alerts, progress, signature_failures, watch
 from ops_ui.models import Alert, AlertMessage, SignatureFailures
 from ops_ui.progress import Finding
-from projection import clock
+from projection.database import clock
 from projection.states import State
 from tests import ingress, rows
 from tests.receiver import Receiver, Reply

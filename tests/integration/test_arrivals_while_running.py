@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-from projection.attempts import Attempt
+from projection.claiming.rescue import rescue
+from projection.execution.attempts import Attempt
+from projection.execution.worker import drain_claims
 from projection.facts import RetryPolicy
 from projection.flows import Generation
 from projection.models import WorkItem
-from projection.rescue import rescue
 from projection.states import State
-from projection.worker import drain_claims
 from tests.deliveries import Ingress, change, changes, generations, open_ingress, ordinals, states
 from tests.flows_of_tests import Recorder, recording
 from tests.workers_by_hand import ByHand, let_leases_run_out, let_retries_come_due, report

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
-from projection.rescue import rescue
-from projection.stuck import EXIT_CODE
-from projection.worker import drain_claims
+from projection.claiming.rescue import rescue
+from projection.execution.stuck_threads import EXIT_CODE
+from projection.execution.worker import drain_claims
 from tests.deliveries import change, open_ingress, states
 from tests.flows_of_tests import recording, write, written
 from tests.workers_by_hand import let_leases_run_out
@@ -23,9 +23,10 @@ import sys, threading
 import django
 django.setup()
 from django.conf import settings
-from projection import flows, stuck, worker
+from projection import flows
+from projection.execution import stuck_threads, worker
 settings.HEADRACE_LEASE_SECONDS = 1
-stuck.ATOMIC_GRACE_SECONDS = 0.1
+stuck_threads.ATOMIC_GRACE_SECONDS = 0.1
 from tests.flows_of_tests import write
 @flows.flow("test.record", atomic=True, timeout=0.1)
 def hang(generation):

@@ -8,12 +8,12 @@ import pytest
 from django.db import IntegrityError, OperationalError
 
 from connectors.models import Namespace
-from projection.execute import run_atomic
+from projection.claiming.rescue import rescue
+from projection.execution.execute import run_atomic
+from projection.execution.worker import drain_claims
 from projection.facts import RetryPolicy
 from projection.flows import DeadLetter, Generation, RetryLater, Skip
 from projection.models import WorkFailure, WorkItem
-from projection.rescue import rescue
-from projection.worker import drain_claims
 from tests.deliveries import Ingress, change, changes, open_ingress, states
 from tests.flows_of_tests import recording, write, written
 from tests.workers_by_hand import ByHand, let_leases_run_out, let_retries_come_due
@@ -186,7 +186,7 @@ def test_an_atomic_generation_hands_off_to_its_successor_in_the_same_transaction
 
 
 def test_a_slow_group_is_completed_before_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("projection.execute.ATOMIC_GROUP_SECONDS", 0.0)
+    monkeypatch.setattr("projection.execution.execute.ATOMIC_GROUP_SECONDS", 0.0)
     ingress = per_event()
     ingress.admit(*[change(n) for n in range(3)])
     with recording(atomic=True) as seen:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from django.db import connection
 
-from projection.audit import LISTED, AuditReport, audit
+from projection.integrity.invariants import LISTED, AuditReport, audit
 from projection.models import Event
 from tests.rows import CONTACTS, LONG_AGO, PAGES, event_row, replay_event_row, replay_row, work_row
 

@@ -10,7 +10,7 @@ from django.core.management import call_command
 
 from connectors.ingress_audit import audit_everything
 from connectors.models import Namespace, Receipt
-from projection.clock import now
+from projection.database.clock import now
 from tests import factories
 from tests.rows import PAGES, event_row, work_row
 

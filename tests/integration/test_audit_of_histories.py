@@ -9,16 +9,17 @@ from contextlib import contextmanager
 import pytest
 
 from connectors.ingress_audit import audit_everything
-from projection import flows, lanes
-from projection.cancel import cancel
-from projection.discard import discard
+from projection import flows
+from projection.completion import lanes
+from projection.execution.worker import drain_claims
 from projection.facts import RetryPolicy
 from projection.flows import DeadLetter, Generation, RetryLater, Skip
 from projection.models import Event, LaneHold, WorkItem
-from projection.replay import replay
-from projection.retry_now import retry_now
+from projection.replay.cancel import cancel
+from projection.replay.discard import discard
+from projection.replay.replay import replay
+from projection.replay.retry_now import retry_now
 from projection.states import NONTERMINAL
-from projection.worker import drain_claims
 from tests.commands import run
 from tests.deliveries import Ingress, change, open_ingress
 

@@ -10,8 +10,8 @@ import pytest
 from django.db import connection
 from django.db.models import F
 
-from projection.audit import AuditReport, audit
-from projection.clock import now
+from projection.database.clock import now
+from projection.integrity.invariants import AuditReport, audit
 from projection.models import Event, LaneHold, WorkItem
 from tests.rows import CONTACTS, PAGES, event_row, replay_event_row, replay_row, route_of, work_row
 

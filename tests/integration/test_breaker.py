@@ -7,14 +7,16 @@ from datetime import timedelta
 import pytest
 
 from connectors.models import AuditEntry
-from projection import breaker, clock, side_by_side
-from projection.attempts import failure
-from projection.claim import claim
+from projection.claiming.claim import claim
+from projection.database import clock
+from projection.execution import thread_pool
+from projection.execution.attempts import failure
+from projection.execution.worker import drain_claims
 from projection.facts import RetryPolicy
 from projection.flows import Generation, RetryLater, Unavailable
+from projection.limits import circuit_breaker
 from projection.models import Destination, WorkFailure, WorkItem
 from projection.states import State
-from projection.worker import drain_claims
 from tests.commands import run
 from tests.deliveries import Ingress, change, open_ingress
 from tests.flows_of_tests import Recorder, recording
@@ -58,7 +60,7 @@ def test_an_outage_parks_the_destination_and_burns_no_budget_but_what_ran_into_i
     row = Destination.objects.get()
     assert (row.name, row.state) == ("the-api", "open")
     assert row.last_error.endswith(str(error))
-    assert breaker.FAILURES <= len(api.runs) <= breaker.FAILURES + 2 * side_by_side.THREADS
+    assert circuit_breaker.FAILURES <= len(api.runs) <= circuit_breaker.FAILURES + 2 * thread_pool.THREADS
     assert states() <= {"pending", "retry"}
     assert max(WorkItem.objects.values_list("attempts", flat=True)) <= 1
 
@@ -94,7 +96,7 @@ def test_only_one_worker_gets_the_item_that_is_let_through() -> None:
         first, second = (claim(100, owner=name, lease_seconds=60) for name in ("a", "b"))
     assert (len(first.items), len(second.items)) == (1, 0)
     assert second.next_due is not None
-    assert 50 < second.next_due <= breaker.PROBE_SECONDS
+    assert 50 < second.next_due <= circuit_breaker.PROBE_SECONDS
 
 
 def test_a_bad_item_dies_of_its_own_budget_and_parks_nobody() -> None:
@@ -178,7 +180,7 @@ def test_healthy_destinations_cost_no_statement_and_trouble_few() -> None:
         fail_always(api, AWAY, 110)
         endings = [failure(attempt, AWAY) for attempt in ByHand().claim(5)]
         with texts_recorded() as troubled:
-            assert breaker.record(endings) == {"test.api"}
+            assert circuit_breaker.record(endings) == {"test.api"}
     assert len([text for text in troubled if "ConnectorDestination" in text]) == 5
 
 
@@ -188,7 +190,7 @@ def test_the_breaker_never_keeps_work_from_its_end(monkeypatch: pytest.MonkeyPat
     def broken(_: object) -> set[str]:
         raise RuntimeError("the breaker is broken")
 
-    monkeypatch.setattr(breaker, "record", broken)
+    monkeypatch.setattr(circuit_breaker, "record", broken)
     with recording(), recording("test.api"):
         drain_claims()
     assert states() == {"processed"}

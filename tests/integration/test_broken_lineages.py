@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from projection import lineage, ranges, replay_chains
-from projection.lineage import InputSpan, event_ids_of, input_span, replay_lineage, root_of
+from projection.execution.worker import drain_claims
+from projection.inputs import lineage, ranges, replay_chains
+from projection.inputs.lineage import InputSpan, event_ids_of, input_span, replay_lineage, root_of
+from projection.inputs.ranges import BrokenRange, read_roots
+from projection.inputs.replay_chains import EndlessChain, read_chains
 from projection.models import Event, WorkFailure, WorkItem
-from projection.ranges import BrokenRange, read_roots
-from projection.replay import replay
-from projection.replay_chains import EndlessChain, read_chains
-from projection.worker import drain_claims
+from projection.replay.replay import replay
 from tests.deliveries import change, open_ingress
 from tests.flows_of_tests import recording
 from tests.rows import event_row, replay_row, work_row

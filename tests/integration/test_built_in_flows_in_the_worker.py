@@ -17,9 +17,9 @@ from connectors import http_client
 from connectors.models import Connection, Receipt, Record
 from connectors.record_fold import properties_of
 from connectors.testing import assert_inputs, configure, deliver, drain, generations, settle
-from projection.clock import now
+from projection.database.clock import now
 from projection.models import Event, WorkFailure
-from projection.replay import Replayed, replay
+from projection.replay.replay import Replayed, replay
 from tests.receiver import Receiver, Reply
 
 pytestmark = pytest.mark.usefixtures("database")

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from projection.cancel import Cancelled, Refused, cancel
+from projection.execution.worker import drain_claims
 from projection.models import WorkItem
+from projection.replay.cancel import Cancelled, Refused, cancel
 from projection.states import State
-from projection.worker import drain_claims
 from tests.deliveries import Ingress, change, changes, generations, open_ingress, states
 from tests.flows_of_tests import recording
 from tests.workers_by_hand import ByHand, report

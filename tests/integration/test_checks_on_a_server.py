@@ -18,7 +18,7 @@ from connectors.secrets import encrypt
 from ops_ui import server_checks, tls
 from ops_ui.start import CannotStart
 from ops_ui.start.database_server import connect, ensure_database, has_tables, is_encrypted
-from projection import clock
+from projection.database import clock
 
 pytestmark = pytest.mark.usefixtures("database")
 DEFAULT = ["default"]

@@ -12,12 +12,14 @@ from django.db import IntegrityError
 from django.db.models import Model
 
 from connectors.models import Namespace, Pack, Route
-from projection import activation, clock, lanes
-from projection.claim import claim
+from projection.admission import activation
+from projection.claiming.claim import claim
+from projection.completion import lanes
+from projection.database import clock
+from projection.execution.worker import drain_claims
+from projection.inspection.why import why
 from projection.models import Event, LaneHold, ProjectionProtocol, WorkItem
 from projection.states import State
-from projection.why import why
-from projection.worker import drain_claims
 from tests.deliveries import Ingress, change, changes, generations, open_ingress, states
 from tests.flows_of_tests import recording
 from tests.workers_by_hand import ByHand, at, item_of, let_retries_come_due, report, taken

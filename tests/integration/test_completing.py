@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from projection import clock
-from projection.complete import complete
+from projection.admission.generations import Ambiguous
+from projection.claiming.rescue import REASON, rescue
+from projection.completion.complete import complete
+from projection.database import clock
+from projection.execution.heartbeat import Heartbeat
+from projection.execution.worker import drain_claims
 from projection.facts import RetryPolicy
-from projection.generations import Ambiguous
-from projection.heartbeat import Heartbeat
 from projection.models import WorkFailure, WorkItem
-from projection.rescue import REASON, rescue
-from projection.retry_now import retry_now
+from projection.replay.retry_now import retry_now
 from projection.states import State
-from projection.worker import drain_claims
 from tests.deliveries import Ingress, change, changes, generations, open_ingress, states
 from tests.flows_of_tests import recording
 from tests.workers_by_hand import ByHand, item_of, let_leases_run_out, let_retries_come_due, report

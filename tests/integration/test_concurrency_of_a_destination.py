@@ -14,8 +14,8 @@ from cryptography.fernet import Fernet
 from connectors import http_client
 from connectors.router import drain_receipts
 from connectors.testing import configure, deliver
+from projection.execution.worker import claim_loop
 from projection.models import WorkFailure, WorkItem
-from projection.worker import claim_loop
 from tests.receiver import Receiver, Reply, receiving
 from tests.rivals import Rival
 

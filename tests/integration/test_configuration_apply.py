@@ -15,7 +15,7 @@ from connectors.configuration_errors import BadConfiguration
 from connectors.configuration_report import Extra
 from connectors.models import AuditEntry, Connection, Endpoint, Namespace, Pack, Route
 from connectors.stored_secrets import Secret
-from projection import clock
+from projection.database import clock
 
 ACTOR = "test"
 FILE = """

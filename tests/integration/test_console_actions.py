@@ -10,8 +10,8 @@ import pytest
 from django.test import Client
 
 from connectors.models import AuditEntry, Namespace, Pack, Receipt, Route
-from projection import breaker
-from projection.clock import now
+from projection.database.clock import now
+from projection.limits import circuit_breaker
 from projection.models import Destination, LaneHold, WorkItem
 from projection.states import State
 from tests import console_world, factories, rows
@@ -252,9 +252,9 @@ class TestPauses:
 
 
 class TestDestinations:
-    def destination(self, name: str, state: str = breaker.OPEN, minutes: float = 5) -> Destination:
+    def destination(self, name: str, state: str = circuit_breaker.OPEN, minutes: float = 5) -> Destination:
         return Destination.objects.create(
-            name_key=breaker.key_of(name),
+            name_key=circuit_breaker.key_of(name),
             name=name,
             state=state,
             failures=5,
@@ -278,9 +278,9 @@ class TestDestinations:
             ]
 
     def test_parked_ones_come_first_and_well_ones_apart(self, client: Client) -> None:
-        self.destination("a", breaker.FAILING, -5)
+        self.destination("a", circuit_breaker.FAILING, -5)
         self.destination("b")
-        self.destination("c", breaker.CLOSED, -5)
+        self.destination("c", circuit_breaker.CLOSED, -5)
         context = client.get("/admin/destinations/").context
         assert [(line.row.name, line.word) for line in context["troubled"]] == [("b", "away"), ("a", "failing")]
         assert [line.row.name for line in context["well"]] == ["c"]

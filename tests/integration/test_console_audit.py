@@ -19,7 +19,7 @@ from django.urls import reverse
 from connectors import audit_log
 from connectors.models import AppendOnly, AuditEntry
 from ops_ui import audit_reads, keyset
-from projection.clock import now
+from projection.database.clock import now
 from tests import console_world
 from tests.bulk_rows import copy_rows
 from tests.console_world import BIG, HOSTILE

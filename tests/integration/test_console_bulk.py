@@ -16,13 +16,13 @@ from connectors.models import AuditEntry
 from connectors.work_filters import WorkFilter, from_json
 from ops_ui import bulk_previews
 from ops_ui.preview_models import Preview, PreviewPart
-from projection import jobs
-from projection.clock import now
-from projection.job_rows import ItemState, JobKind, JobRow, JobState
+from projection.bulk import jobs
+from projection.bulk.job_rows import ItemState, JobKind, JobRow, JobState
+from projection.database.clock import now
+from projection.execution.worker import drain_claims
 from projection.models import WorkItem
-from projection.replay import replay
+from projection.replay.replay import replay
 from projection.states import State
-from projection.worker import drain_claims
 from tests import console_world, rows
 from tests.deliveries import change, generations
 from tests.flows_of_tests import recording

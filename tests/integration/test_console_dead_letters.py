@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from connectors.work_filters import WorkFilter
 from ops_ui import dead_reads, keyset
 from ops_ui.dead_filter import select
-from projection.clock import now
+from projection.database.clock import now
 from projection.models import WorkItem
 from projection.states import State
 from tests import console_world, factories, rows

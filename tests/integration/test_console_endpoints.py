@@ -15,8 +15,8 @@ from django.test import Client
 from connectors import endpoints_cache, models, router, secrets
 from connectors.models import AuditEntry, Endpoint, Receipt, UnverifiedDelivery
 from connectors.trial_delivery import MARK
-from projection import activation
-from projection.clock import now
+from projection.admission import activation
+from projection.database.clock import now
 from projection.models import Event
 from tests import console_world, factories, signing
 from tests.console_world import HOSTILE

@@ -13,13 +13,13 @@ from connectors import bulk_jobs
 from connectors.models import AuditEntry
 from ops_ui import job_reads
 from ops_ui.job_progress import progress, standing
-from projection import jobs
-from projection.clock import now
+from projection.bulk import jobs
+from projection.bulk.job_rows import ItemState, JobKind, JobState
+from projection.database.clock import now
+from projection.execution.worker import drain_claims
 from projection.job_models import Job, JobItem
-from projection.job_rows import ItemState, JobKind, JobState
 from projection.models import WorkItem
 from projection.states import State
-from projection.worker import drain_claims
 from tests import console_world, rows
 from tests.flows_of_tests import recording
 from tests.jobs_by_hand import dead_letters, fixed, run, start

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from ops_ui import counts, flow_reads, keyset, lane_reads
 from ops_ui.keyset import Cursor, Order
-from projection.clock import now
+from projection.database.clock import now
 from projection.models import LaneHold, WorkItem
 from projection.states import State
 from tests import console_world, factories, rows

@@ -17,7 +17,7 @@ from django.test import Client
 from connectors.models import AuditEntry
 from ops_ui.logins import LIMITS, WINDOW_SECONDS, TooManyFailures, begin_attempt, forgive, in_words
 from ops_ui.models import LoginFailures
-from projection import clock
+from projection.database import clock
 from tests import commands, console_world
 
 pytestmark = pytest.mark.usefixtures("database")

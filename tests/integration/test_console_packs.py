@@ -10,7 +10,7 @@ from django.test import Client
 
 from connectors import models, pack
 from connectors.models import AuditEntry, Pack
-from projection.clock import now
+from projection.database.clock import now
 from tests import console_world, factories
 from tests.console_world import HOSTILE
 

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from connectors.models import AuditEntry, Endpoint, Pack, Receipt, Record
 from connectors.record_fold import SetValue, properties_text
-from projection.clock import now
+from projection.database.clock import now
 from tests import console_world, factories, rows
 from tests.console_world import BIG, HOSTILE, LISTS, World
 

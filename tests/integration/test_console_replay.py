@@ -8,10 +8,10 @@ import pytest
 from django.test import Client
 
 from connectors.models import AuditEntry
+from projection.execution.worker import drain_claims
 from projection.flows import DeadLetter
 from projection.models import WorkItem
 from projection.states import State
-from projection.worker import drain_claims
 from tests import console_world
 from tests.deliveries import change, changes, generations, open_ingress, states
 from tests.flows_of_tests import recording

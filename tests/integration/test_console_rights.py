@@ -19,9 +19,10 @@ from connectors import bulk_jobs
 from connectors.models import AuditEntry, Namespace, Pack, Route
 from connectors.work_filters import WorkFilter
 from ops_ui import bulk_previews
-from projection import breaker, jobs
-from projection.clock import now
-from projection.job_rows import JobKind
+from projection.bulk import jobs
+from projection.bulk.job_rows import JobKind
+from projection.database.clock import now
+from projection.limits import circuit_breaker
 from projection.models import Destination, LaneHold, WorkItem
 from projection.states import State
 from tests import console_world, factories, rows
@@ -230,7 +231,7 @@ def quarantined() -> tuple[dict[str, Any], dict[str, Any]]:
 
 def parked() -> tuple[dict[str, Any], dict[str, Any]]:
     Destination.objects.create(
-        name_key=breaker.key_of("crm"),
+        name_key=circuit_breaker.key_of("crm"),
         name="crm",
         state="open",
         failures=5,
@@ -274,7 +275,7 @@ SUCCESSES = (
     Success("resume_namespace", "namespace.resume", stop("namespace", paused=True), lambda: not is_paused(Namespace)()),
     Success("resume_pack", "pack.resume", stop("pack", paused=True), lambda: not is_paused(Pack)()),
     Success("resume_route", "route.resume", stop("route", paused=True), lambda: not is_paused(Route)()),
-    Success("try_destination", "destination.retry", parked, lambda: breaker.end_park("crm") is False),
+    Success("try_destination", "destination.retry", parked, lambda: circuit_breaker.end_park("crm") is False),
     Success("pause_job", "job.pause", job(), job_is("state", "paused")),
     Success("resume_job", "job.resume", job(paused=True), job_is("state", "running")),
     Success("cancel_job", "job.cancel", job(), job_is("state", "cancelled")),

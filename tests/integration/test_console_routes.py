@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from connectors import models, route_trial, routes
 from connectors.models import AuditEntry, Route
 from connectors.route_trial import Trial
-from projection.clock import now
+from projection.database.clock import now
 from projection.facts import RouteFacts
 from tests import console_world, factories, rows
 from tests.console_world import HOSTILE

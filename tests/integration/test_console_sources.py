@@ -13,7 +13,7 @@ from django.test import Client
 from connectors.models import Record
 from ops_ui import source_reads
 from ops_ui.source_reads import Source
-from projection.clock import now
+from projection.database.clock import now
 from projection.models import LaneHold
 from tests import console_world, rows
 from tests.console_world import HOSTILE

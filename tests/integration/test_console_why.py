@@ -12,12 +12,13 @@ from django.test.utils import CaptureQueriesContext
 
 from connectors.models import Route
 from ops_ui.templatetags.operations import sentence
-from projection import activation, breaker
-from projection.clock import now
+from projection.admission import activation
+from projection.database.clock import now
 from projection.facts import RateLimit, RouteFacts
+from projection.inspection.why import why
+from projection.limits import circuit_breaker
 from projection.models import Destination, LaneHold, ProjectionProtocol, RateBucket, Worker, WorkItem
 from projection.states import State
-from projection.why import why
 from tests import console_world, factories, rows
 from tests.console_world import HOSTILE
 
@@ -80,7 +81,7 @@ def stop(code: str, facts: RouteFacts) -> WorkItem:
         RateBucket.objects.update(next_slot_at=now() + LATER)
     elif code == "parked":
         Destination.objects.create(
-            name_key=breaker.key_of("log"),
+            name_key=circuit_breaker.key_of("log"),
             name="log",
             state="open",
             failures=5,

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from projection import coverage
-from projection.clock import now
-from projection.coverage import find_known, uncovered, uncovered_events
+from projection.admission import coverage
+from projection.admission.coverage import find_known, uncovered, uncovered_events
+from projection.database.clock import now
 from projection.facts import InboundEvent
 from projection.identity import sha256_text
 from projection.models import Event, WorkItem

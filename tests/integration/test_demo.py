@@ -17,7 +17,7 @@ from connectors.demo import samples
 from connectors.management.commands.load_demo import local_url
 from connectors.models import AuditEntry, Connection, Endpoint, Receipt
 from ops_ui.environment import Bind
-from projection import clock
+from projection.database import clock
 
 URL = "http://127.0.0.1:8000"
 

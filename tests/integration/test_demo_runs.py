@@ -16,9 +16,10 @@ from django.urls import resolve
 from connectors import connections, demo, endpoints_cache, installed_packs
 from connectors.models import Receipt, Record
 from connectors.router import drain_receipts
-from projection import activation, replay
+from projection.admission import activation
+from projection.execution.worker import drain_claims
 from projection.models import Event, WorkItem
-from projection.worker import drain_claims
+from projection.replay import replay
 
 
 class _Quiet(WSGIRequestHandler):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from projection.clock import now
-from projection.discard import Discarded, discard
+from projection.database.clock import now
 from projection.models import WorkItem
 from projection.refusals import Refused
-from projection.retry_now import retry_now
+from projection.replay.discard import Discarded, discard
+from projection.replay.retry_now import retry_now
 from tests.rows import LONG_AGO, PAGES, event_row, replay_row, work_row
 
 pytestmark = pytest.mark.usefixtures("database")

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from connectors.models import AuditEntry, Pack
-from projection.clock import now
+from projection.database.clock import now
 from projection.models import WorkItem
-from projection.retry_policy import fingerprint
+from projection.safe_text import fingerprint
 from tests import factories
 from tests.commands import run, say
 from tests.rows import PAGES, event_row, replay_row, work_row

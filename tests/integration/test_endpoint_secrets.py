@@ -11,7 +11,7 @@ from connectors.changes import NotFound
 from connectors.endpoint_changes import EndpointDraft, EndpointRefused
 from connectors.models import AuditEntry, Endpoint
 from connectors.stored_secrets import Secret, SecretRefused
-from projection import clock
+from projection.database import clock
 
 ACTOR = "test"
 A, B, C = (Secret(letter * 40) for letter in "abc")

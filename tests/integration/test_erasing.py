@@ -18,14 +18,14 @@ from connectors.retarget import replay_retargeted
 from connectors.retention import retain
 from connectors.sweep import sweep
 from connectors.trace import trace
-from projection import clock
+from projection.database import clock
+from projection.execution.worker import drain_claims
 from projection.flows import DeadLetter
+from projection.integrity.repair import repair
 from projection.models import Event, WorkFailure, WorkItem
 from projection.refusals import Refused
-from projection.repair import repair
-from projection.replay import Replayed, replay
-from projection.replay_preview import ReplayPreview
-from projection.worker import drain_claims
+from projection.replay.preview import ReplayPreview
+from projection.replay.replay import Replayed, replay
 from tests import commands, console_world
 from tests.deliveries import Ingress, change, open_ingress
 from tests.flows_of_tests import recording

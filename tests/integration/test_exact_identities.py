@@ -9,8 +9,8 @@ import pytest
 
 from connectors.models import Receipt
 from connectors.router import drain_receipts
+from projection.execution.worker import drain_claims
 from projection.models import Event, WorkItem
-from projection.worker import drain_claims
 from tests.altered_columns import altered
 from tests.deliveries import change, open_ingress
 from tests.flows_of_tests import recording

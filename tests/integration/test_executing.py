@@ -11,15 +11,16 @@ import pytest
 from django.db import connection
 from django.db.models import F
 
-from projection import flows, side_by_side
+from projection import flows
+from projection.claiming.rescue import rescue
+from projection.execution import thread_pool
+from projection.execution.heartbeat import Heartbeat
+from projection.execution.worker import ClaimWorker, drain_claims
 from projection.facts import RetryPolicy
 from projection.flows import DeadLetter, Generation, LeaseLost, RetryLater, Skip
-from projection.heartbeat import Heartbeat
 from projection.models import Destination, Event, WorkFailure, WorkItem
-from projection.rescue import rescue
-from projection.retry_policy import ERROR_TEXT_BYTES
+from projection.safe_text import ERROR_TEXT_BYTES
 from projection.states import State
-from projection.worker import ClaimWorker, drain_claims
 from tests.deliveries import Ingress, change, changes, generations, open_ingress, states
 from tests.flows_of_tests import Recorder, recording, write, written
 from tests.workers_by_hand import ByHand, let_leases_run_out, let_retries_come_due
@@ -302,7 +303,7 @@ def test_on_stop_what_has_not_started_is_handed_back_without_using_its_budget(at
 
 
 def test_a_stop_lets_an_atomic_group_end_and_hands_the_rest_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("projection.execute.ATOMIC_GROUP_SECONDS", 0.0)
+    monkeypatch.setattr("projection.execution.execute.ATOMIC_GROUP_SECONDS", 0.0)
     ingress = per_event()
     ingress.admit(*[change(n) for n in range(4)])
     seen, _ = _step(lambda seen: len(seen.runs) >= 2, atomic=True)
@@ -321,8 +322,8 @@ def released() -> Iterator[threading.Event]:
 def test_a_flow_past_its_time_out_is_recorded_and_its_siblings_are_handed_back(
     released: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(side_by_side, "TICK_SECONDS", 0.02)
-    monkeypatch.setattr(side_by_side, "THREADS_A_DESTINATION", 1)
+    monkeypatch.setattr(thread_pool, "TICK_SECONDS", 0.02)
+    monkeypatch.setattr(thread_pool, "THREADS_A_DESTINATION", 1)
     ingress = per_event()
     ingress.admit(*[change(n) for n in range(4)])
 
@@ -345,7 +346,7 @@ def test_a_flow_past_its_time_out_is_recorded_and_its_siblings_are_handed_back(
 
 
 def test_what_a_stuck_thread_reports_later_changes_nothing(released: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(side_by_side, "TICK_SECONDS", 0.02)
+    monkeypatch.setattr(thread_pool, "TICK_SECONDS", 0.02)
     ingress = per_event()
     ingress.admit(change(7))
     raised: list[BaseException] = []

@@ -16,7 +16,7 @@ from django.test import Client
 from prometheus_client.parser import text_string_to_metric_families
 
 from ops_ui import health
-from projection import activation
+from projection.admission import activation
 from projection.models import ProjectionProtocol
 from projection.states import State
 from tests import console_world, factories, rows
@@ -105,7 +105,7 @@ class TestMetrics:
         def broken() -> Any:
             raise OperationalError(2002, "gone")
 
-        monkeypatch.setattr("projection.clock.now", broken)
+        monkeypatch.setattr("projection.database.clock.now", broken)
         assert samples(Client())["headrace_database_up", ""] == 0
 
     def test_a_scrape_of_a_frozen_database_answers_in_time(self, monkeypatch: pytest.MonkeyPatch) -> None:

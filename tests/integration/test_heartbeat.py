@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 from django.db import OperationalError
 
-from projection import clock, heartbeat, stuck
+from projection.claiming.rescue import rescue
+from projection.database import clock
+from projection.execution import heartbeat, stuck_threads
+from projection.execution.heartbeat import Heartbeat
+from projection.execution.worker import ClaimWorker
 from projection.flows import Generation
-from projection.heartbeat import Heartbeat
 from projection.models import Worker, WorkItem
-from projection.rescue import rescue
-from projection.worker import ClaimWorker
 from tests.deliveries import change, open_ingress
 from tests.flows_of_tests import recording
 from tests.rivals import PATIENCE_SECONDS
@@ -182,8 +183,8 @@ def test_a_process_whose_atomic_flow_overruns_leaves_and_one_whose_flow_returned
         reasons.append(reason)
         left.set()
 
-    monkeypatch.setattr(stuck, "ATOMIC_GRACE_SECONDS", 0.0)
-    monkeypatch.setattr(stuck, "leave_now", note)
+    monkeypatch.setattr(stuck_threads, "ATOMIC_GRACE_SECONDS", 0.0)
+    monkeypatch.setattr(stuck_threads, "leave_now", note)
     with Heartbeat("worker", lease_seconds=LEASE_SECONDS) as alive:
         alive.watch(0.0)
         alive.watch(None)

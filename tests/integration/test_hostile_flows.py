@@ -10,9 +10,9 @@ import pytest
 from django.db import IntegrityError, OperationalError, connection, transaction
 
 from connectors.models import Namespace
+from projection.execution.worker import drain_claims
 from projection.flows import Generation
 from projection.models import WorkFailure
-from projection.worker import drain_claims
 from tests.deliveries import Ingress, change, open_ingress, states
 from tests.flows_of_tests import recording, write, written
 from tests.workers_by_hand import let_retries_come_due

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from projection.execution.worker import drain_claims
 from projection.models import Event, WorkItem
-from projection.worker import drain_claims
 from tests import factories
 from tests.deliveries import SETTINGS, Ingress, change, generations, open_ingress
 from tests.flows_of_tests import recording

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from projection import clock, lanes
+from projection.completion import lanes
+from projection.database import clock
+from projection.database.transactions import run_unit
 from projection.facts import PER_EVENT
 from projection.models import WorkItem
 from projection.rows import WorkRow
 from projection.states import State
-from projection.units import run_unit
 from tests.rows import CONTACTS, event_row, route_of, work_row
 from tests.server_work import texts_recorded
 

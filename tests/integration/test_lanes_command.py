@@ -8,8 +8,8 @@ import pytest
 from django.db import IntegrityError
 
 from connectors.models import AuditEntry
-from projection import lanes
-from projection.clock import now
+from projection.completion import lanes
+from projection.database.clock import now
 from projection.models import LaneHold
 from tests.commands import run, say
 from tests.rows import CONTACTS, PAGES, event_row, route_of, work_row

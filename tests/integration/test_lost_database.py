@@ -8,12 +8,13 @@ from types import SimpleNamespace
 import pytest
 from django.db import OperationalError, connection
 
-from projection import activation, clock
+from projection.admission import activation
+from projection.claiming.rescue import rescue
+from projection.database import clock
+from projection.execution.heartbeat import Heartbeat
+from projection.execution.worker import ClaimWorker, drain_claims
 from projection.flows import Generation
-from projection.heartbeat import Heartbeat
 from projection.models import WorkFailure, WorkItem
-from projection.rescue import rescue
-from projection.worker import ClaimWorker, drain_claims
 from tests.deliveries import Ingress, change, open_ingress, states
 from tests.flows_of_tests import recording, write, written
 from tests.workers_by_hand import let_leases_run_out
@@ -40,7 +41,7 @@ def server_down(monkeypatch: pytest.MonkeyPatch) -> None:
     def unreachable() -> None:
         raise OperationalError(2003, "Can't connect to server")
 
-    monkeypatch.setattr("projection.lost_connection.clock", SimpleNamespace(now=unreachable))
+    monkeypatch.setattr("projection.database.outages.clock", SimpleNamespace(now=unreachable))
 
 
 def test_an_atomic_group_is_nobodys_failure_when_the_database_is_away(server_down: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,7 +138,7 @@ def test_a_batch_whose_inputs_cannot_be_read_is_left_to_its_leases(monkeypatch: 
         worker = ClaimWorker(alive)
         try:
             with monkeypatch.context() as patch:
-                patch.setattr("projection.worker.prepare", away)
+                patch.setattr("projection.execution.worker.prepare", away)
                 with pytest.raises(OperationalError):
                     worker.step()
             assert alive._to_extend() == {}, "nobody runs them here, so nobody keeps them"

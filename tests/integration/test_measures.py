@@ -11,16 +11,17 @@ from django.db import OperationalError
 from prometheus_client import REGISTRY
 
 from ops_ui import measures
-from projection import logs, rescue
-from projection.claim import claim
-from projection.complete import Ending, complete
+from projection import logs
+from projection.claiming import rescue
+from projection.claiming.claim import claim
+from projection.completion.complete import Ending, complete
+from projection.database.transactions import run_unit
+from projection.execution.worker import drain_claims
 from projection.facts import RetryPolicy
 from projection.flows import RetryLater, Skip
 from projection.logs import log_event
 from projection.models import WorkItem
 from projection.states import State
-from projection.units import run_unit
-from projection.worker import drain_claims
 from tests import ingress
 from tests.deliveries import changes, open_ingress
 from tests.flows_of_tests import Recorder, recording

@@ -16,11 +16,11 @@ from django.test import Client
 
 from connectors import models, router
 from connectors.models import Receipt, UnverifiedDelivery
-from projection import activation
+from projection.admission import activation
+from projection.execution.worker import drain_claims
 from projection.facts import RetryPolicy
 from projection.models import WorkItem
 from projection.states import State
-from projection.worker import drain_claims
 from tests import console_world, factories
 from tests.commands import say
 from tests.flows_of_tests import recording

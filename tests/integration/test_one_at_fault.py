@@ -12,16 +12,16 @@ from django.db.models import F
 
 from connectors.models import Namespace
 from connectors.sweep import sweep
-from projection import clock
-from projection.admit import admit
-from projection.apart import run_apart
-from projection.audit import audit
+from projection.admission.admit import admit
+from projection.admission.stored_events import stored_events
+from projection.claiming.rescue import rescue
+from projection.database import clock
+from projection.database.bisecting import run_apart
+from projection.execution.worker import drain_claims
 from projection.facts import RouteFacts
+from projection.integrity.invariants import audit
+from projection.integrity.repair import repair
 from projection.models import Event, WorkItem
-from projection.repair import repair
-from projection.rescue import rescue
-from projection.stored import stored_events
-from projection.worker import drain_claims
 from tests import commands
 from tests.deliveries import Ingress, change, generations, open_ingress, states
 from tests.flows_of_tests import recording

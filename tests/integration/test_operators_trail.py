@@ -13,9 +13,9 @@ from connectors import audit_log, audited, bulk_jobs
 from connectors.lane_names import find_lanes
 from connectors.models import AuditEntry, Receipt
 from connectors.quarantine import reroute
-from projection import clock
-from projection.breaker import key_of
+from projection.database import clock
 from projection.job_models import Job
+from projection.limits.circuit_breaker import key_of
 from projection.models import Destination, Event, LaneHold, WorkItem
 from projection.states import State
 from tests.deliveries import change

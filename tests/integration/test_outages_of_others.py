@@ -23,8 +23,8 @@ from django.db.models import F
 from connectors import http_client
 from connectors.router import drain_receipts
 from connectors.testing import configure, deliver
+from projection.execution.worker import claim_loop, drain_claims
 from projection.models import Destination, RateBucket, WorkItem
-from projection.worker import claim_loop, drain_claims
 from tests.receiver import Receiver, Reply, receiving
 
 pytestmark = pytest.mark.usefixtures("sound_database")

@@ -12,8 +12,8 @@ from connectors import audit_results
 from connectors.models import Upkeep
 from ops_ui import blocked_lanes, flow_reads, input_counts
 from ops_ui.flow_reads import DAY, HOUR
-from projection.audit import AuditReport, Violation
-from projection.clock import now
+from projection.database.clock import now
+from projection.integrity.invariants import AuditReport, Violation
 from projection.models import WorkItem
 from projection.states import State
 from tests import console_world, factories, rows

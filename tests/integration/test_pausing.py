@@ -11,12 +11,12 @@ from connectors import pausing
 from connectors.changes import NotFound
 from connectors.models import AuditEntry, Namespace, Pack, Receipt, Route
 from connectors.pausing import Kind, Paused, Resumed, pause, resume
-from projection import backlog as backlogs
-from projection import clock
-from projection.claim import claim
+from projection.claiming.claim import claim
+from projection.database import clock
+from projection.inspection import backlog as backlogs
+from projection.inspection.why import why
 from projection.models import Event, WorkItem
 from projection.refusals import Refused
-from projection.why import why
 from tests import factories
 from tests.bulk_rows import copy_rows, hashed
 from tests.commands import run, say

@@ -14,12 +14,14 @@ from connectors import pausing
 from connectors.models import AuditEntry, Receipt, Route
 from ops_ui import health, progress
 from ops_ui.progress import RESTART_SECONDS, STUCK_WORKERS_SECONDS
-from projection import breaker, clock, lanes
-from projection.claim import claim
+from projection.claiming.claim import claim
+from projection.completion import lanes
+from projection.database import clock
+from projection.execution.worker import drain_claims
 from projection.facts import RateLimit
+from projection.limits import circuit_breaker
+from projection.limits.queue_classes import WEIGHTS
 from projection.models import Destination, ProjectionProtocol, RateBucket, Worker, WorkItem
-from projection.queue_classes import WEIGHTS
-from projection.worker import drain_claims
 from tests import console_world
 from tests.commands import run, say
 from tests.deliveries import Ingress, change, changes, open_ingress
@@ -190,7 +192,7 @@ def test_a_database_that_goes_away_between_the_two_looks_is_a_reason(site: Ingre
     def broken() -> Any:
         raise OperationalError(2013, "lost")
 
-    monkeypatch.setattr("projection.clock.now", broken)
+    monkeypatch.setattr("projection.database.clock.now", broken)
     code, answer = run("health")
     assert (code, answer["reasons"][0]["code"]) == (2, "database_unreachable")
     assert Client().get("/progressz").status_code == 503
@@ -221,7 +223,12 @@ def closed_by(kind: str, site: Ingress) -> Callable[[float], object]:
         return lambda seconds: RateBucket.objects.update(next_slot_at=ago(seconds))
     if kind == "destination":
         Destination.objects.create(
-            name_key=breaker.key_of("test.away"), name="test.away", state="open", failures=9, openings=1, parked_until=ago(-3600)
+            name_key=circuit_breaker.key_of("test.away"),
+            name="test.away",
+            state="open",
+            failures=9,
+            openings=1,
+            parked_until=ago(-3600),
         )
         return lambda seconds: Destination.objects.update(parked_until=ago(seconds))
     names = {"namespace": "default", "pack": "generic", "route": "contact"}

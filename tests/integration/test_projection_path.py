@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from projection.execution.worker import drain_claims
 from projection.flows import DeadLetter, RetryLater, Skip
 from projection.models import Event, WorkFailure, WorkItem
-from projection.replay import Refused, Replayed, replay
-from projection.worker import drain_claims
+from projection.replay.replay import Refused, Replayed, replay
 from tests.deliveries import change, changes, generations, open_ingress, ordinals, states
 from tests.flows_of_tests import recording
 

@@ -11,13 +11,13 @@ from connectors.models import Receipt
 from connectors.receipt_prune import prune_receipts
 from connectors.retention import retain
 from connectors.sweep import sweep
-from projection import clock
-from projection.audit import audit
+from projection.database import clock
+from projection.execution.worker import drain_claims
 from projection.flows import DeadLetter
+from projection.integrity.invariants import audit
 from projection.models import Event, WorkFailure, WorkItem
-from projection.prune import Preview, Pruned, Terms, prune
-from projection.replay import Refused, Replayed, replay
-from projection.worker import drain_claims
+from projection.replay.replay import Refused, Replayed, replay
+from projection.retention.prune import Preview, Pruned, Terms, prune
 from tests import commands
 from tests.bulk_rows import make_old
 from tests.deliveries import Ingress, change, changes, generations, open_ingress, ordinals

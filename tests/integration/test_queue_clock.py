@@ -22,11 +22,13 @@ from django_q.conf import Conf
 from django_q.models import OrmQ, Schedule
 
 from connectors.tasks import SCHEDULES
-from projection import clock, stopping, tasks
+from projection import tasks
+from projection.database import clock
 from projection.flows import Generation
-from projection.kill_proof import Flag
 from projection.models import WorkItem
-from projection.queue_clock import Queue, scheduler
+from projection.runtime import stop_flag
+from projection.runtime.django_q.kill_proof import Flag
+from projection.runtime.django_q.queue_clock import Queue, scheduler
 from tests.deliveries import change, open_ingress, states
 from tests.flows_of_tests import recording
 from tests.rivals import PATIENCE_SECONDS, Rival
@@ -119,8 +121,8 @@ def test_c32_a_task_delivered_three_times_while_its_flow_runs_starts_the_flow_on
     settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`retry` is shorter than the flow. The second process is one of the same host, the third one of another."""
-    monkeypatch.setattr(stopping, "_stops", Flag())
-    monkeypatch.setattr("projection.slots.socket.gethostname", lambda: hosts.get(threading.get_ident(), "this host"))
+    monkeypatch.setattr(stop_flag, "_stops", Flag())
+    monkeypatch.setattr("projection.runtime.slots.socket.gethostname", lambda: hosts.get(threading.get_ident(), "this host"))
     settings.RESIDENT_BUDGET_SECONDS = 0.2
     hosts: dict[int, str] = {}
     begun, go_on = threading.Event(), threading.Event()

@@ -6,14 +6,14 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from projection import ranges
-from projection.claim import Claimed
-from projection.clock import now
+from projection.claiming.claim import Claimed
+from projection.database.clock import now
+from projection.execution.worker import drain_claims
 from projection.facts import Input, RouteFacts, Source
+from projection.inputs import ranges
+from projection.inputs.ranges import BrokenRange, read_inputs, read_ranges, read_roots
 from projection.models import Event, WorkFailure, WorkItem
-from projection.ranges import BrokenRange, read_inputs, read_ranges, read_roots
 from projection.states import State
-from projection.worker import drain_claims
 from tests.deliveries import change, open_ingress
 from tests.flows_of_tests import recording
 from tests.rows import PAGES, event_row, replay_row, work_row

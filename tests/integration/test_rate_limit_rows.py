@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from projection import rate_limits
-from projection.clock import now
-from projection.rate_limits import Bucket
+from projection.database.clock import now
+from projection.limits import rate_limits
+from projection.limits.rate_limits import Bucket
 
 pytestmark = pytest.mark.usefixtures("database")
 

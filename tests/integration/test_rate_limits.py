@@ -8,9 +8,10 @@ from itertools import pairwise
 import pytest
 
 from connectors.models import Route
-from projection import clock, rate_limits, route_terms
-from projection.claim import ClaimedBatch, claim
+from projection.claiming.claim import ClaimedBatch, claim
+from projection.database import clock
 from projection.facts import RateLimit
+from projection.limits import rate_limits, route_limits
 from projection.models import RateBucket, WorkItem
 from projection.states import State
 from tests.deliveries import Ingress, change, open_ingress
@@ -94,11 +95,11 @@ def test_an_older_version_that_is_met_later_changes_nothing() -> None:
     ingress.route("limited", version=2, mode="per_event", limit=TEN_A_SECOND, on=("changed",))
     new, old = Route.objects.order_by("-created_at", "-id").filter(route_key="limited").values_list("id", flat=True)
     Route.objects.filter(id=old).update(created_at=clock.now() - timedelta(hours=1))
-    route_terms.learn([new])
-    route_terms.learn([old])
+    route_limits.learn([new])
+    route_limits.learn([old])
     rate_limits.forget()
-    route_terms.forget()
-    route_terms.learn([old])
+    route_limits.forget()
+    route_limits.learn([old])
     assert RateBucket.objects.get().rate == 10
 
 

@@ -18,10 +18,10 @@ from connectors import audit_results, spooling
 from connectors.models import Pack, Receipt
 from connectors.outage import outage
 from connectors.spool_drain import Drain
-from projection import activation
+from projection.admission import activation
+from projection.execution.worker import drain_claims
 from projection.models import WorkFailure, WorkItem
-from projection.resident import resident
-from projection.worker import drain_claims
+from projection.runtime.loop import resident
 from tests import console_world, signing
 from tests.commands import run
 from tests.deliveries import change, open_ingress
@@ -46,7 +46,7 @@ def test_a_flow_that_could_not_write_uses_no_attempt_while_the_database_is_away(
 ) -> None:
     """Once it takes writes again, the error is the flow's own: it may use another database."""
     work()
-    monkeypatch.setattr("projection.execute.is_database_away", lambda: away)
+    monkeypatch.setattr("projection.execution.execute.is_database_away", lambda: away)
     with recording() as seen:
         seen.raises = [READ_ONLY]
         assert drain_claims() == 1
@@ -57,7 +57,7 @@ def test_a_flow_that_could_not_write_uses_no_attempt_while_the_database_is_away(
 
 def test_an_atomic_group_is_not_tried_one_by_one_on_a_server_that_takes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     work(3)
-    monkeypatch.setattr("projection.execute.is_database_away", lambda: True)
+    monkeypatch.setattr("projection.execution.execute.is_database_away", lambda: True)
     with recording(atomic=True) as seen:
         seen.raises = [READ_ONLY]
         with pytest.raises(OperationalError):
@@ -67,7 +67,7 @@ def test_an_atomic_group_is_not_tried_one_by_one_on_a_server_that_takes_nothing(
 
 
 def test_a_loop_says_what_it_waits_for(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("projection.resident.LONGEST_BACKOFF_SECONDS", 0.001)
+    monkeypatch.setattr("projection.runtime.loop.LONGEST_BACKOFF_SECONDS", 0.001)
     faults: list[Exception] = [READ_ONLY, OperationalError(2003, "Can't connect"), RuntimeError("a bug")]
 
     def step() -> int:
@@ -84,7 +84,7 @@ def test_a_loop_says_what_it_waits_for(monkeypatch: pytest.MonkeyPatch, capsys: 
 
 def test_a_pause_between_two_tries_grows_to_its_ceiling(monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
-    monkeypatch.setattr("projection.wake.Listener.wait", lambda _, seconds: waits.append(seconds))
+    monkeypatch.setattr("projection.runtime.wake_up.Listener.wait", lambda _, seconds: waits.append(seconds))
 
     def step() -> int:
         raise READ_ONLY

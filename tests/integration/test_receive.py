@@ -15,7 +15,7 @@ from connectors import storing
 from connectors.delivery import Headers, IngressRequest, Outcome
 from connectors.models import Receipt, UnverifiedDelivery
 from connectors.receive import receive
-from projection import clock
+from projection.database import clock
 from tests import signing
 from tests.ingress import Ingress, facts, open_endpoint
 
@@ -195,7 +195,7 @@ def test_receiving_is_one_insert_and_a_duplicate_one_read_more() -> None:
 
 def test_the_router_is_told_after_the_commit() -> None:
     ingress = open_endpoint()
-    with mock.patch("projection.wake.notify", side_effect=lambda kind: told.append((kind, Receipt.objects.count()))):
+    with mock.patch("projection.runtime.wake_up.notify", side_effect=lambda kind: told.append((kind, Receipt.objects.count()))):
         told: list[tuple[str, int]] = []
         send(ingress, b"{}")
     assert told == [("route", 1)]

@@ -10,11 +10,11 @@ from django.db.models import F
 
 from connectors.models import Route
 from connectors.sweep import sweep
-from projection.audit import audit
+from projection.execution.worker import drain_claims
 from projection.flows import DeadLetter
+from projection.integrity.invariants import audit
+from projection.integrity.repair import Repaired, repair
 from projection.models import Event, WorkItem
-from projection.repair import Repaired, repair
-from projection.worker import drain_claims
 from tests import commands
 from tests.deliveries import Ingress, change, changes, generations, open_ingress, ordinals, states
 from tests.flows_of_tests import recording
@@ -148,7 +148,7 @@ def test_the_command_says_what_it_would_do_and_does_it() -> None:
 
 
 def test_more_than_one_batch_of_each_is_put_right(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("projection.repair.BATCH", 2)
+    monkeypatch.setattr("projection.integrity.repair.BATCH", 2)
     ingress = open_ingress()
     ingress.route(on=("changed",))
     ingress.route("single", mode="per_event", on=("single",))

@@ -6,11 +6,11 @@ from datetime import timedelta
 
 import pytest
 
-from projection.audit import audit
-from projection.clock import now
+from projection.database.clock import now
+from projection.database.sending import fetch
 from projection.facts import PER_EVENT
+from projection.integrity.invariants import audit
 from projection.models import Event, WorkItem
-from projection.sending import fetch
 from projection.states import State
 from tests.rows import PAGES, event_row, replay_row, route_of, work_row
 

@@ -9,14 +9,14 @@ from django.db import IntegrityError
 
 from connectors import routes
 from connectors.models import Namespace
-from projection.cancel import cancel
-from projection.discard import discard
+from projection.execution.worker import drain_claims
 from projection.facts import RouteFacts
 from projection.flows import DeadLetter, Skip
 from projection.models import Event, WorkItem
-from projection.replay import Deferred, Refused, Replayed, replay, replay_many
+from projection.replay.cancel import cancel
+from projection.replay.discard import discard
+from projection.replay.replay import Deferred, Refused, Replayed, replay, replay_many
 from projection.states import State
-from projection.worker import drain_claims
 from tests.deliveries import Ingress, change, changes, generations, open_ingress, states
 from tests.flows_of_tests import Recorder, recording
 from tests.rows import PAGES, event_row, replay_row, work_row

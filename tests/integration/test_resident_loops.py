@@ -13,11 +13,12 @@ from pytest_django import Settings
 
 from connectors.models import Receipt
 from connectors.routing_loop import route_loop
-from projection import wake, worker
+from projection.execution import worker
+from projection.execution.worker import claim_loop, drain_claims
 from projection.flows import Generation
 from projection.models import Worker, WorkItem
-from projection.resident import resident
-from projection.worker import claim_loop, drain_claims
+from projection.runtime import wake_up
+from projection.runtime.loop import resident
 from tests.deliveries import change, open_ingress, states
 from tests.flows_of_tests import recording
 
@@ -64,7 +65,7 @@ def test_a_commit_wakes_the_router_and_then_the_worker(monkeypatch: pytest.Monke
         for _, stop in loops:
             stop.set()
         for kind in ("route", "claim"):
-            wake.notify(kind)
+            wake_up.notify(kind)
         for thread, _ in loops:
             thread.join(20)
             assert not thread.is_alive()
@@ -88,7 +89,7 @@ def test_a_loop_ends_with_its_budget() -> None:
 
 
 def test_a_loop_outlives_a_fault_and_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("projection.resident.LONGEST_BACKOFF_SECONDS", 0.001)
+    monkeypatch.setattr("projection.runtime.loop.LONGEST_BACKOFF_SECONDS", 0.001)
     faults = [OperationalError(2006, "gone away"), RuntimeError("a bug")]
     steps: list[int] = []
 
@@ -120,7 +121,7 @@ def test_a_loop_that_finds_work_does_not_sleep_and_one_that_does_not_sleeps_unti
 
 
 def test_a_worker_with_a_stuck_thread_ends_its_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("projection.side_by_side.TICK_SECONDS", 0.02)
+    monkeypatch.setattr("projection.execution.thread_pool.TICK_SECONDS", 0.02)
     ingress = open_ingress()
     ingress.route()
     ingress.admit(change(7))

@@ -14,9 +14,10 @@ from django_q.signing import SignedPackage
 from pytest_django import Settings
 
 from connectors.tasks import SCHEDULES
-from projection import stopping, tasks
-from projection.kill_proof import Flag
-from projection.slots import Slot
+from projection import tasks
+from projection.runtime import stop_flag
+from projection.runtime.django_q.kill_proof import Flag
+from projection.runtime.slots import Slot
 from tests.deliveries import change, open_ingress, states
 from tests.flows_of_tests import recording
 
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("database")
 
 @pytest.fixture(autouse=True)
 def no_flag(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stopping, "_stops", Flag())
+    monkeypatch.setattr(stop_flag, "_stops", Flag())
 
 
 def queued() -> list[tuple[str, tuple[int, ...], str]]:
@@ -73,7 +74,7 @@ def test_a_slot_that_another_loop_has_is_left_to_it() -> None:
 def test_a_loop_that_was_stopped_has_no_continuation() -> None:
 
     def loop(*, budget_seconds: float, stop: Callable[[], bool]) -> int:
-        stopping.stop_all()
+        stop_flag.stop_all()
         assert stop()
         return 1
 

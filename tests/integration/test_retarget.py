@@ -9,12 +9,12 @@ import pytest
 from connectors.dead_letters import answer
 from connectors.models import Route
 from connectors.retarget import replay_retargeted
-from projection.audit import audit
+from projection.execution.worker import drain_claims
 from projection.flows import DeadLetter
+from projection.integrity.invariants import audit
 from projection.models import Event, WorkItem
-from projection.replay import Refused, Replayed, Result
-from projection.replay_preview import ReplayPreview
-from projection.worker import drain_claims
+from projection.replay.preview import ReplayPreview
+from projection.replay.replay import Refused, Replayed, Result
 from tests import commands, factories
 from tests.deliveries import Ingress, change, changes, generations, open_ingress, ordinals
 from tests.flows_of_tests import recording

@@ -10,7 +10,7 @@ from connectors import installations, routes, stored_secrets
 from connectors.changes import NotFound
 from connectors.models import AuditEntry, Connection, Namespace, Route
 from connectors.routes import RouteDraft, RouteRefused
-from projection import clock
+from projection.database import clock
 from projection.facts import PER_EVENT, PROJECTION, RateLimit, RetryPolicy, RouteFacts
 
 ACTOR = "test"

@@ -14,10 +14,10 @@ from connectors.live_packs import live_pack
 from connectors.models import AuditEntry, Receipt
 from connectors.quarantine import reroute
 from connectors.router import QUARANTINE_AFTER, drain_receipts, route_batch
-from projection import clock
-from projection.admit import StaleIncarnation, lock_admission
+from projection.admission.admit import StaleIncarnation, lock_admission
+from projection.database import clock
+from projection.database.transactions import run_unit
 from projection.models import Event, WorkItem
-from projection.units import run_unit
 from tests import commands, factories
 from tests.deliveries import change, changes, open_ingress, states
 

@@ -8,16 +8,17 @@ from datetime import timedelta
 import pytest
 
 from connectors.models import Route
-from projection import claim as claim_room
-from projection import clock, rate_limits, route_terms
-from projection.claim import ClaimedBatch, claim
-from projection.destinations import AT_ONCE
+from projection.claiming import claim as claim_room
+from projection.claiming.claim import ClaimedBatch, claim
+from projection.claiming.rescue import rescue
+from projection.database import clock
+from projection.execution.worker import drain_claims
 from projection.facts import RateLimit
 from projection.flows import Generation
+from projection.limits import rate_limits, route_limits
+from projection.limits.destinations import AT_ONCE
 from projection.models import RateBucket, RunPlace, WorkItem
-from projection.rescue import rescue
 from projection.states import State
-from projection.worker import drain_claims
 from tests.deliveries import Ingress, change, open_ingress
 from tests.flows_of_tests import recording
 from tests.rivals import Rival
@@ -95,10 +96,10 @@ def test_routes_and_versions_of_one_name_share_its_places_and_the_newest_says_ho
         ingress.route("limited", version=2, mode="per_event", limit=RateLimit("api", concurrency=4), on=("changed",))
         ingress.admit(change(70))
         # Another process has met version 2, and told the database.
-        route_terms.learn(Route.objects.values_list("id", flat=True))
+        route_limits.learn(Route.objects.values_list("id", flat=True))
         assert len(take("second").items) == 2
         ingress.route("limited", version=3, mode="per_event", limit=RateLimit("api", concurrency=3), on=("changed",))
-        route_terms.learn(Route.objects.values_list("id", flat=True))
+        route_limits.learn(Route.objects.values_list("id", flat=True))
         running = WorkItem.objects.filter(state="processing")
         running.filter(id=running.order_by("id")[0].id).update(lease_expires_at=clock.now() - timedelta(seconds=1))
         assert take("third").items == (), "three still run"
@@ -145,7 +146,7 @@ def test_it_costs_a_bounded_number_of_statements() -> None:
         ingress.route(f"r{number}", mode="per_event", limit=RateLimit(f"api-{number}", concurrency=2), on=(f"k{number}",))
         ingress.admit(*[change(f"{number}-{n}", kind=f"k{number}") for n in range(10)])
     with recording():
-        route_terms.learn(Route.objects.values_list("id", flat=True))
+        route_limits.learn(Route.objects.values_list("id", flat=True))
         take("first", 1)  # what a process asks once
         with texts_recorded() as texts:
             assert len(take().items) == 15

@@ -13,7 +13,7 @@ from connectors.connection_changes import ConnectionDraft
 from connectors.endpoint_changes import EndpointDraft
 from connectors.models import AuditEntry, Connection, Endpoint
 from connectors.stored_secrets import Secret
-from projection import clock
+from projection.database import clock
 
 SIGNING = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 

@@ -8,12 +8,12 @@ import pytest
 from django.db.models.functions import Upper
 
 from connectors.router import drain_receipts
-from projection import settle
+from projection.admission import settle
+from projection.admission.stored_events import stored_facts
+from projection.execution.worker import drain_claims
 from projection.facts import RetryPolicy
 from projection.flows import RetryLater
 from projection.models import Event, WorkItem
-from projection.stored import stored_facts
-from projection.worker import drain_claims
 from tests.altered_columns import altered
 from tests.deliveries import Ingress, change, generations, open_ingress, states
 from tests.flows_of_tests import recording

@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 from django.db import OperationalError
 
-from projection import complete as completion
-from projection import side_by_side, worker
-from projection.attempts import Attempt
-from projection.claim import ClaimedBatch
-from projection.complete import Ending
+from projection.claiming.claim import ClaimedBatch
+from projection.completion import complete as completion
+from projection.completion.complete import Ending
+from projection.execution import thread_pool, worker
+from projection.execution.attempts import Attempt
+from projection.execution.thread_pool import SideBySide
+from projection.execution.worker import claim_loop, drain_claims
 from projection.facts import RateLimit
 from projection.flows import Generation
 from projection.models import WorkFailure, WorkItem
-from projection.side_by_side import SideBySide
 from projection.states import State
-from projection.worker import claim_loop, drain_claims
 from tests.deliveries import change, open_ingress
 from tests.flows_of_tests import recording
 from tests.running import wait_until
@@ -88,7 +88,7 @@ def test_a_conflict_that_does_not_end_in_its_unit_is_tried_again_without_running
 
 def test_endings_wait_while_the_database_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = [True, True, False]
-    monkeypatch.setattr(side_by_side, "is_database_away", lambda: answers.pop(0))
+    monkeypatch.setattr(thread_pool, "is_database_away", lambda: answers.pop(0))
     gone = OperationalError(2006, "gone away")
     with recording():
         written = Written(gone, gone)
@@ -98,8 +98,8 @@ def test_endings_wait_while_the_database_is_away(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_pool_that_closes_while_the_database_stays_away_leaves_its_items_to_their_leases(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(side_by_side, "CLOSING_SECONDS", 0.0)
-    monkeypatch.setattr(side_by_side, "is_database_away", lambda: True)
+    monkeypatch.setattr(thread_pool, "CLOSING_SECONDS", 0.0)
+    monkeypatch.setattr(thread_pool, "is_database_away", lambda: True)
     with recording():
         run_all(attempts_of(2), Written(*[OperationalError(2006, "gone away")] * 1000), processed)
     assert set(WorkItem.objects.values_list("state", flat=True)) == {"processing"}
@@ -173,7 +173,7 @@ def test_a_slow_destination_keeps_no_other_work_waiting() -> None:
             arrived.set()
 
     with recording() as seen, recording("test.slow") as slowly:
-        slowly.acts += [slow] * side_by_side.THREADS_A_DESTINATION
+        slowly.acts += [slow] * thread_pool.THREADS_A_DESTINATION
         seen.acts += [fast] * 5
         claim_loop(stop=stopped.is_set, batch=10)
     assert claimed == [10] * 5
@@ -181,7 +181,7 @@ def test_a_slow_destination_keeps_no_other_work_waiting() -> None:
 
 def test_what_comes_while_others_of_its_destination_run_waits_for_none_of_them() -> None:
     """Each run ends only when all four have begun, though each came alone."""
-    begun = threading.Barrier(side_by_side.THREADS_A_DESTINATION)
+    begun = threading.Barrier(thread_pool.THREADS_A_DESTINATION)
 
     def run(attempt: Attempt) -> Ending:
         begun.wait(20)
@@ -190,7 +190,7 @@ def test_what_comes_while_others_of_its_destination_run_waits_for_none_of_them()
     with recording():
         written = Written()
         pool = SideBySide(run, written.write, written.abandon)
-        for attempt in attempts_of(side_by_side.THREADS_A_DESTINATION):
+        for attempt in attempts_of(thread_pool.THREADS_A_DESTINATION):
             pool.submit([attempt])
             wait_until(lambda: not pool._unstarted(), "it has begun")
         pool.close()
@@ -202,18 +202,18 @@ def test_nothing_more_is_claimed_while_every_thread_is_in_use() -> None:
     for name in ("one", "two", "three"):
         ingress.route(name, mode="per_event", flow=f"test.{name}", on=(name,))
     ingress.admit(*[change(f"{name}-{n}", kind=name) for name in ("one", "two") for n in range(20)])
-    threads, stopped = threading.Barrier(side_by_side.THREADS), threading.Event()
+    threads, stopped = threading.Barrier(thread_pool.THREADS), threading.Event()
 
     def slow(_: Generation) -> None:
         if threads.wait(20) == 0:
             ingress.admit(change("three", kind="three"))
-            threading.Event().wait(3 * side_by_side.TICK_SECONDS)  # nothing is awaited: the worker must let this time pass
+            threading.Event().wait(3 * thread_pool.TICK_SECONDS)  # nothing is awaited: the worker must let this time pass
             stopped.set()
         assert stopped.wait(20)
 
     with recording("test.one") as one, recording("test.two") as two, recording("test.three") as three:
-        one.acts += [slow] * side_by_side.THREADS_A_DESTINATION
-        two.acts += [slow] * side_by_side.THREADS_A_DESTINATION
+        one.acts += [slow] * thread_pool.THREADS_A_DESTINATION
+        two.acts += [slow] * thread_pool.THREADS_A_DESTINATION
         claim_loop(stop=stopped.is_set, batch=40)
     assert three.runs == []
 

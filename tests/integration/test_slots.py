@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.db import OperationalError, connection
 
-from projection.slots import Slot, slot
+from projection.runtime.slots import Slot, slot
 
 pytestmark = pytest.mark.usefixtures("database")
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from projection.clock import now
+from projection.admission.stored_events import stored_events, stored_facts
+from projection.database.clock import now
 from projection.models import Event
-from projection.stored import stored_events, stored_facts
 from tests.rows import CONTACTS, event_row
 
 pytestmark = pytest.mark.usefixtures("database")

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from connectors import source_events
 from connectors.models import Receipt
 from connectors.trace import Trace, trace
-from projection.clock import now
+from projection.database.clock import now
 from projection.models import Event, WorkItem
 from tests import factories
 from tests.rows import CONTACTS, LONG_AGO, PAGES, event_row, failure_row, replay_row, work_row

@@ -11,11 +11,11 @@ from django.db import DataError, IntegrityError, InterfaceError, OperationalErro
 
 from connectors.bench.workbench import texts_sent
 from connectors.models import Namespace
-from projection import sending
-from projection.lost_connection import is_connection_lost
+from projection.database import sending
+from projection.database.outages import is_connection_lost
+from projection.database.transactions import ATTEMPTS, duplicate_key, is_conflict, is_server_conflict, run_unit
+from projection.execution.worker import drain_claims
 from projection.models import Event, WorkItem
-from projection.units import ATTEMPTS, duplicate_key, is_conflict, is_server_conflict, run_unit
-from projection.worker import drain_claims
 from tests.deliveries import change, open_ingress
 from tests.flows_of_tests import recording
 from tests.rivals import Rival

@@ -9,7 +9,7 @@ import pytest
 from connectors import models, secrets
 from connectors.models import AuditEntry, Receipt, UnverifiedDelivery
 from connectors.reverify import reverify
-from projection import clock
+from projection.database import clock
 from tests import factories, signing
 from tests.ingress import Ingress, answer, facts, open_endpoint
 

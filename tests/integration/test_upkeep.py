@@ -16,12 +16,12 @@ from connectors import tasks, upkeep
 from connectors.models import Receipt, Upkeep
 from connectors.retention import retain
 from connectors.upkeep import Done, run_if_due
-from projection import stopping
-from projection.kill_proof import Flag
+from projection.execution.worker import drain_claims
 from projection.models import Event, WorkItem
-from projection.slots import Slot
-from projection.stopping import Stop
-from projection.worker import drain_claims
+from projection.runtime import stop_flag
+from projection.runtime.django_q.kill_proof import Flag
+from projection.runtime.slots import Slot
+from projection.runtime.stop_flag import Stop
 from tests import console_world
 from tests.deliveries import changes, open_ingress
 from tests.flows_of_tests import recording
@@ -35,7 +35,7 @@ HOUR = 3600
 
 @pytest.fixture(autouse=True)
 def no_flag(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stopping, "_stops", Flag())
+    monkeypatch.setattr(stop_flag, "_stops", Flag())
 
 
 def row() -> Upkeep:
@@ -121,13 +121,13 @@ def test_it_is_told_to_stop_with_the_cluster_and_after_its_budget(settings: Sett
 
     def look(stop: Stop) -> Done:
         told.append(stop())
-        stopping.stop_all()
+        stop_flag.stop_all()
         told.append(stop())
         return Done({}, finished=False)
 
     assert run_if_due("prune", HOUR, look)
     assert told == [False, True]
-    monkeypatch.setattr(stopping, "_stops", Flag())
+    monkeypatch.setattr(stop_flag, "_stops", Flag())
     settings.RESIDENT_BUDGET_SECONDS = 0
     assert run_if_due("prune", HOUR, look)
     assert told[2], "the budget is over"
@@ -146,7 +146,7 @@ def test_a_cluster_that_stops_half_way_leaves_the_rest_to_the_next(monkeypatch: 
     ingress.admit(*changes(7, 3))
     with recording():
         drain_claims()
-    monkeypatch.setattr("projection.prune.ITEMS_A_UNIT", 1)
+    monkeypatch.setattr("projection.retention.prune.ITEMS_A_UNIT", 1)
     WorkItem.objects.update(terminal_at=F("terminal_at") - timedelta(days=40))
     Receipt.objects.update(received_at=F("received_at") - timedelta(days=40))
     expected = retain(dry_run=True)

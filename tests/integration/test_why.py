@@ -10,15 +10,17 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from connectors.models import Namespace, Pack, Route
-from projection import activation, breaker, flows
-from projection.clock import now
-from projection.complete import Ending
+from projection import flows
+from projection.admission import activation
+from projection.completion.complete import Ending
+from projection.database.clock import now
+from projection.execution.heartbeat import ALIVE_SECONDS
 from projection.facts import RateLimit
-from projection.heartbeat import ALIVE_SECONDS
+from projection.inspection.why import why, why_each, why_lane
+from projection.limits import circuit_breaker
+from projection.limits.destination_evidence import Outage
 from projection.models import Destination, LaneHold, ProjectionProtocol, RateBucket, Worker, WorkItem
-from projection.outages import Outage
 from projection.states import State
-from projection.why import why, why_each, why_lane
 from tests import factories
 from tests.rows import CONTACTS, PAGES, event_row, work_row
 
@@ -124,7 +126,7 @@ def test_a_parked_destination_and_an_exhausted_limit() -> None:
     found = why(item)
     assert (found.code, found.until) == ("limited", RateBucket.objects.get().next_slot_at)
     endings = [Ending(item, "token", State.RETRY, destination="log", seen=Outage("503", True, 60.0))]  # type: ignore[arg-type]  # a row suffices
-    assert breaker.record(endings) == {"log"}
+    assert circuit_breaker.record(endings) == {"log"}
     found = why(item)
     assert (found.code, found.until) == ("parked", Destination.objects.get().parked_until)
     assert "Its destination log is parked" in found.sentence

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from projection.facts import RateLimit
+from projection.inspection.why import why
 from projection.models import WorkItem
-from projection.why import why
 from tests import console_world
 from tests.deliveries import change, open_ingress
 from tests.flows_of_tests import recording

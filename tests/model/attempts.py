@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
-from projection import rescue
-from projection.attempts import failure, hand_back
-from projection.complete import Ending, complete
+from projection.claiming import rescue
+from projection.completion.complete import Ending, complete
+from projection.execution.attempts import failure, hand_back
 from projection.flows import DeadLetter, RetryLater, Skip
 from projection.models import WorkItem
 from projection.states import State

@@ -10,7 +10,8 @@ from django.db import connection
 
 from connectors import endpoints_cache, installations, models, routes
 from connectors.routes import RouteDraft
-from projection import activation, flows
+from projection import flows
+from projection.admission import activation
 from projection.facts import PER_EVENT, PROJECTION, RetryPolicy, RouteFacts
 from tests import factories
 from tests.deliveries import SETTINGS, forget_caches

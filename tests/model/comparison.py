@@ -8,13 +8,13 @@ from typing import NamedTuple
 from django.db import connection, transaction
 
 from connectors.ingress_audit import audit_everything
-from projection.attempts import Attempt
-from projection.claim import ClaimedBatch, claim
-from projection.clock import to_db
-from projection.execute import prepare
+from projection.claiming.claim import ClaimedBatch, claim
+from projection.database.clock import to_db
+from projection.execution.attempts import Attempt
+from projection.execution.execute import prepare
+from projection.inputs.ranges import read_ranges
+from projection.integrity.repair import Repaired, repair
 from projection.models import Event as EventRow
-from projection.ranges import read_ranges
-from projection.repair import Repaired, repair
 from tests.model.values import PROCESSED, PROCESSING, QUEUED, RETRY, WAITING, Work
 from tests.model.world import EVERYTHING, LEASE_SECONDS, OWNER, Held, World, describe
 

@@ -11,12 +11,12 @@ from django.db import connection
 from connectors import endpoints_cache, sweep
 from connectors.models import Receipt
 from connectors.router import BACKOFF_SECONDS, QUARANTINE_AFTER, route_batch
-from projection import activation
-from projection.admission_rows import event_row
+from projection.admission import activation
+from projection.admission.rows import event_row
 from projection.facts import InboundEvent
 from projection.identity import delivery_key, sha256_text
+from projection.integrity.repair import repair
 from projection.models import Event as EventRow
-from projection.repair import repair
 from tests.model.choosing import Written, pick, place
 from tests.model.reference import Loss
 from tests.model.values import LEASE, Counts, Event, Item, Route

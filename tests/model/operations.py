@@ -7,14 +7,14 @@ from datetime import timedelta
 from typing import Any
 
 from connectors import installations, routes
-from projection import lanes
-from projection.cancel import cancel
-from projection.discard import discard
+from projection.completion import lanes
 from projection.models import WorkItem
-from projection.prune import Terms, prune
 from projection.refusals import Refused
-from projection.replay import Deferred, Target, replay_many
-from projection.retry_now import retry_now
+from projection.replay.cancel import cancel
+from projection.replay.discard import discard
+from projection.replay.replay import Deferred, Target, replay_many
+from projection.replay.retry_now import retry_now
+from projection.retention.prune import Terms, prune
 from tests.model import replays, retention
 from tests.model.choosing import Written, choose, pick, place
 from tests.model.comparison import compare, row_of, rows

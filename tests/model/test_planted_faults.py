@@ -14,28 +14,21 @@ from typing import Any
 import pytest
 
 import projection
-from projection import (
-    admission_rows,
-    admit,
-    attempts,
-    complete,
-    generations,
-    lanes,
-    legacy,
-    materialize,
-    ranges,
-    replay_decision,
-    rescue,
-    settle,
-)
+from projection.admission import admit, generations, materialize, older_workers, settle
+from projection.admission import rows as admission_rows
+from projection.claiming import rescue
+from projection.completion import complete, lanes
+from projection.database.catalogue import catalogue
+from projection.execution import attempts
+from projection.inputs import ranges
 from projection.managers import WorkItemManager
-from projection.statements import catalogue
+from projection.replay import decision as replay_decision
 from tests.model.beginning import Beginning
 from tests.model.exploring import draw
 from tests.model.history import Disagreement
 
 Plant = Callable[[pytest.MonkeyPatch], None]
-SQL = Path(projection.__file__).parent / "sql"
+SQL = Path(projection.__file__).parent
 ENOUGH = 1_500
 """Histories after which a fault counts as not found; most are found within ten, the rarest by one in 130."""
 
@@ -106,8 +99,8 @@ FAULTS: dict[str, Plant] = {
     "what an old binary runs is taken from it": both(
         text("preselect_work_items", "AND e.LeaseToken IS NOT NULL", "AND e.LeaseToken = 'x'"),
         text("fence_events", "AND (LeaseToken IS NULL OR LeaseExpiresAt <= UTC_TIMESTAMP(6))", "")),
-    "a claim leaves the event to the old binary": function(legacy, "fence", lambda true, events: set(events)),
-    "what an old binary has run runs again": function(legacy, "copy_results", lambda true, events: 0),
+    "a claim leaves the event to the old binary": function(older_workers, "fence", lambda true, events: set(events)),
+    "what an old binary has run runs again": function(older_workers, "copy_results", lambda true, events: 0),
     "projections run before activation": text("preselect_work_items", "%(activated)s = 1 OR", "TRUE OR"),
     "a patient route never gives up": function(attempts, "after_failure", lambda true, policy, attempt, age: true(policy, attempt, 0)),
 }  # fmt: skip

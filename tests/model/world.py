@@ -20,8 +20,9 @@ from connectors.delivery import Headers, IngressRequest
 from connectors.endpoints_cache import EndpointFacts
 from connectors.receive import store
 from connectors.routes import RouteDraft
-from projection import clock, identity
-from projection.attempts import Attempt
+from projection import identity
+from projection.database import clock
+from projection.execution.attempts import Attempt
 from projection.facts import PROJECTION, RouteFacts
 from tests import factories
 from tests.model import values

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from projection import breaker
-from projection.breaker import Health, Outcome, after
-from projection.outages import ALIVE, Outage
+from projection.limits import circuit_breaker
+from projection.limits.circuit_breaker import Health, Outcome, after
+from projection.limits.destination_evidence import ALIVE, Outage
 
 NOW = datetime(2026, 11, 29, 10, 0, 0)
 CERTAIN = Outage("refused", certain=True)
@@ -28,7 +28,7 @@ def failures(count: int, outage: Outage = PERHAPS) -> list[Outcome]:
 
 
 def opened() -> Health:
-    return health_after(*failures(breaker.FAILURES))
+    return health_after(*failures(circuit_breaker.FAILURES))
 
 
 def seconds(health: Health, now: datetime = NOW) -> float:
@@ -37,20 +37,20 @@ def seconds(health: Health, now: datetime = NOW) -> float:
 
 
 def test_failures_in_a_row_open_it_and_fewer_do_not() -> None:
-    assert health_after(*failures(breaker.FAILURES - 1)).state == "failing"
-    assert (opened().state, seconds(opened())) == ("open", breaker.FIRST_PAUSE_SECONDS)
+    assert health_after(*failures(circuit_breaker.FAILURES - 1)).state == "failing"
+    assert (opened().state, seconds(opened())) == ("open", circuit_breaker.FIRST_PAUSE_SECONDS)
     assert opened().last_error == "500"
 
 
 def test_a_success_between_them_keeps_it_closed() -> None:
-    outcomes = [*failures(breaker.FAILURES - 1), ("fine", ALIVE), *failures(breaker.FAILURES - 1)]
+    outcomes = [*failures(circuit_breaker.FAILURES - 1), ("fine", ALIVE), *failures(circuit_breaker.FAILURES - 1)]
     assert health_after(*outcomes).state == "failing"
 
 
 def test_one_item_alone_opens_it_only_where_it_cannot_be_at_fault() -> None:
     poison: list[Outcome] = [("poison", PERHAPS)] * 50
     assert (health_after(*poison).state, health_after(*poison).failures) == ("failing", 1)
-    assert health_after(*[("any", CERTAIN)] * breaker.FAILURES).state == "open"
+    assert health_after(*[("any", CERTAIN)] * circuit_breaker.FAILURES).state == "open"
 
 
 def test_what_was_under_way_when_it_opened_makes_no_pause_longer() -> None:
@@ -64,7 +64,7 @@ def test_each_pause_is_twice_as_long_up_to_a_limit() -> None:
         now = NOW + (number + 1) * timedelta(hours=1)
         health = health_after((f"probe-{number}", PERHAPS), health=health, now=now)
     assert pauses[:4] == [5, 10, 20, 40]
-    assert max(pauses) == pauses[-1] == breaker.LONGEST_PAUSE_SECONDS
+    assert max(pauses) == pauses[-1] == circuit_breaker.LONGEST_PAUSE_SECONDS
     assert health.parked_at == NOW
 
 
@@ -74,7 +74,7 @@ def test_a_success_closes_it_and_the_next_pause_is_short_again() -> None:
 
 
 def test_an_item_that_is_let_through_and_fails_parks_it_anew_though_its_time_to_tell_is_not_over() -> None:
-    trying = Health("half_open", 5, 1, "item", NOW, NOW + timedelta(seconds=breaker.PROBE_SECONDS))
+    trying = Health("half_open", 5, 1, "item", NOW, NOW + timedelta(seconds=circuit_breaker.PROBE_SECONDS))
     again = health_after(("item-9", PERHAPS), health=trying)
     assert (again.state, seconds(again)) == ("open", 10)
 
@@ -93,6 +93,6 @@ def test_the_longest_retry_after_holds_and_a_success_on_its_way_does_not_end_it(
 
 
 def test_pauses_vary_a_little_so_that_not_all_come_back_at_once() -> None:
-    outcomes = failures(breaker.FAILURES)
+    outcomes = failures(circuit_breaker.FAILURES)
     shortest, longest = (seconds(after(Health(), outcomes, NOW, chance=lambda x=x: x)) for x in (0.0, 1.0))
     assert (shortest, longest) == pytest.approx((4.5, 5.5))

@@ -13,9 +13,9 @@ from ops_ui.environment import BadSetting
 @pytest.mark.parametrize(
     ("url", "engine", "port"),
     [
-        ("mysql://u:p@db.example/headrace", "projection.backends.mysql", "3306"),
-        ("mariadb://u@127.0.0.1:3399/headrace", "projection.backends.mysql", "3399"),
-        ("tidb://u@db.example/headrace", "projection.backends.tidb", "4000"),
+        ("mysql://u:p@db.example/headrace", "projection.database.backends.mysql", "3306"),
+        ("mariadb://u@127.0.0.1:3399/headrace", "projection.database.backends.mysql", "3399"),
+        ("tidb://u@db.example/headrace", "projection.database.backends.tidb", "4000"),
     ],
 )
 def test_the_scheme_chooses_engine_and_port(url: str, engine: str, port: str) -> None:

@@ -17,7 +17,7 @@ from connectors.body_deadline import BODY_SECONDS
 from ops_ui import gunicorn_conf
 from ops_ui.environment import CHECKOUT, DEFAULT_BIND, PREFIX, SETTINGS
 from ops_ui.start import prepare, supervisor
-from projection import stuck
+from projection.execution import stuck_threads
 from tests import deployment_files
 from tests.deployment_files import COMMON, FOLDER, INSTALLED, PYTHON, UNITS, value
 
@@ -91,7 +91,7 @@ def test_the_web_server_gets_the_time_to_finish_its_requests() -> None:
 
 
 def test_the_cluster_gets_the_time_to_finish_its_longest_flow() -> None:
-    longest = settings.LONGEST_FLOW_TIMEOUT_SECONDS + max(stuck.GRACE_SECONDS, stuck.ATOMIC_GRACE_SECONDS)
+    longest = settings.LONGEST_FLOW_TIMEOUT_SECONDS + max(stuck_threads.GRACE_SECONDS, stuck_threads.ATOMIC_GRACE_SECONDS)
     assert seconds(value(CLUSTER, "TimeoutStopSec")) >= longest + HAND_OVER_SECONDS
 
 

@@ -9,7 +9,7 @@ from unittest import mock
 
 import pytest
 
-from projection.folder_names import STILL_NS, FolderNames
+from projection.runtime.folder_names import STILL_NS, FolderNames
 
 
 def let_it_be_still(folder: Path) -> None:
@@ -22,7 +22,7 @@ def test_a_still_folder_is_read_once(tmp_path: Path) -> None:
     (tmp_path / "one").touch()
     let_it_be_still(tmp_path)
     names = FolderNames()
-    with mock.patch("projection.folder_names.os.listdir", side_effect=os.listdir) as read:
+    with mock.patch("projection.runtime.folder_names.os.listdir", side_effect=os.listdir) as read:
         assert [names.of(tmp_path) for _ in range(3)] == [("one",)] * 3
     assert read.call_count == 1
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from projection.generations import Advance, Ambiguous, Create, decide
+from projection.admission.generations import Advance, Ambiguous, Create, decide
 from projection.identity import generation_work_id
 from projection.order import Place
 from projection.rows import WorkRow

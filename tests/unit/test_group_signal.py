@@ -11,8 +11,8 @@ from multiprocessing.process import BaseProcess
 
 import pytest
 
-from projection import stopping
-from projection.kill_proof import Flag
+from projection.runtime import stop_flag
+from projection.runtime.django_q.kill_proof import Flag
 
 # Python 3.12 warns of a fork beside threads (pytest-xdist has one); the child here touches nothing that a thread may hold.
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
@@ -23,14 +23,14 @@ FORK = multiprocessing.get_context("fork")
 
 def wait_for_a_word(pipe: Connection) -> None:
     """The child: says that it is ready, then ends when it is told to."""
-    stopping.outlast_group_signal()
+    stop_flag.outlast_group_signal()
     pipe.send("ready")
     pipe.recv()
 
 
 @pytest.fixture
 def child(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[BaseProcess, Connection]]:
-    monkeypatch.setattr(stopping, "_stops", Flag())
+    monkeypatch.setattr(stop_flag, "_stops", Flag())
     ours, theirs = FORK.Pipe()
     process = FORK.Process(target=wait_for_a_word, args=(theirs,))
     process.start()
@@ -42,7 +42,7 @@ def child(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[BaseProcess, Connec
 
 def test_it_outlasts_the_signal_of_a_cluster_that_stops(child: tuple[BaseProcess, Connection]) -> None:
     process, pipe = child
-    stopping.stop_all()
+    stop_flag.stop_all()
     os.kill(process.pid or 0, signal.SIGTERM)
     pipe.send("end")
     process.join(PATIENCE_SECONDS)
@@ -52,7 +52,7 @@ def test_it_outlasts_the_signal_of_a_cluster_that_stops(child: tuple[BaseProcess
 def test_it_may_get_the_signal_before_the_head_has_said_so(child: tuple[BaseProcess, Connection]) -> None:
     process, pipe = child
     os.kill(process.pid or 0, signal.SIGTERM)
-    stopping.stop_all()
+    stop_flag.stop_all()
     pipe.send("end")
     process.join(PATIENCE_SECONDS)
     assert process.exitcode == 0

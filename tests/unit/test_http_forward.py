@@ -22,7 +22,7 @@ from connectors.http_client import retry_after_seconds
 from projection.exact_json import parse
 from projection.facts import RetryPolicy
 from projection.flows import DeadLetter, Generation, RetryLater
-from projection.outages import ALIVE, Outage, outage_of
+from projection.limits.destination_evidence import ALIVE, Outage, outage_of
 from projection.testing import make_generation, make_input, make_route
 from tests.receiver import Receiver, Reply, receiving
 

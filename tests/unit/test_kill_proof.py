@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from projection.kill_proof import INLINE_BYTES, Flag, PacketQueue, Timer
+from projection.runtime.django_q.kill_proof import INLINE_BYTES, Flag, PacketQueue, Timer
 
 # Python 3.12 warns of a fork beside threads (pytest-xdist has one); the children here touch nothing that a thread may hold.
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")

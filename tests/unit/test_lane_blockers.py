@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from projection.lanes import blocks, still_blocking
+from projection.completion.lanes import blocks, still_blocking
 from projection.rows import LaneRow, WorkRow
 from projection.states import TERMINAL, State
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from projection.multi_row import multi_row_texts
+from projection.database.bulk_insert import multi_row_texts
 
 STATEMENT = "INSERT INTO t (a, b)\nVALUES\n  (%s, %s)"
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from projection.rate_limits import AHEAD, JITTER, Bucket
+from projection.limits.rate_limits import AHEAD, JITTER, Bucket
 
 NOW = datetime(2026, 11, 29, 10, 0, 0)
 """Naive, as the database gives it."""

@@ -8,21 +8,9 @@ from dataclasses import replace
 
 import pytest
 
+from projection.completion.retry_policy import LONGEST_SECONDS, Again, GiveUp, after_failure, bounded_delay, delay_seconds
 from projection.facts import RetryPolicy
-from projection.retry_policy import (
-    ERROR_TEXT_BYTES,
-    LONGEST_SECONDS,
-    Again,
-    GiveUp,
-    after_failure,
-    bounded_delay,
-    delay_seconds,
-    error_text,
-    fingerprint,
-    message_of,
-    storable,
-    with_reason,
-)
+from projection.safe_text import ERROR_TEXT_BYTES, error_text, fingerprint, message_of, storable, with_reason
 
 DOUBLING = RetryPolicy(base=1, factor=2, cap=3600, attempts=12)
 NO_JITTER = staticmethod(lambda: 0.5).__func__

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from connectors.managers import ReceiptManager
+from projection.database.catalogue import catalogue
 from projection.managers import EventManager, WorkItemManager
-from projection.statements import catalogue
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = [ROOT / package / "sql" for package in ("projection", "connectors", "ops_ui")]
 PACKAGES = ("projection", "connectors", "ops_ui")
-NAMES = [(folder.parent.name, name) for folder in FOLDERS for name in catalogue(folder)]
+FOLDERS = [ROOT / package for package in PACKAGES]
+NAMES = [(folder.name, name) for folder in FOLDERS for name in catalogue(folder)]
 HEADER = re.compile(r"^-- name: (\w+)\n((?:-- .+\n)*)", re.MULTILINE)
 
 
@@ -55,7 +55,7 @@ def test_every_statement_has_exactly_one_caller(package: str, name: str) -> None
         assert LITERALS[name] == 1
 
 
-@pytest.mark.parametrize("path", [path for folder in FOLDERS for path in sorted(folder.glob("*.sql"))], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [path for folder in FOLDERS for path in sorted(folder.rglob("*.sql"))], ids=lambda path: path.name)
 def test_every_statement_has_a_contract(path: Path) -> None:
     bare = [
         name
@@ -88,7 +88,7 @@ def test_comments_are_not_sent(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("package", "name"), NAMES, ids=[name for _, name in NAMES])
 def test_no_statement_relies_on_what_a_server_lacks(package: str, name: str) -> None:
-    text = catalogue(ROOT / package / "sql")[name].upper()
+    text = catalogue(ROOT / package)[name].upper()
     for word in ("SKIP LOCKED", "FOR SHARE", "RETURNING", "JSON_TABLE", "NOW(", "CURRENT_TIMESTAMP"):
         assert word not in text
     assert "NOWAIT" not in text or name == "lock_expired_leases", (
@@ -99,6 +99,6 @@ def test_no_statement_relies_on_what_a_server_lacks(package: str, name: str) -> 
 @pytest.mark.parametrize(("package", "name"), NAMES, ids=[name for _, name in NAMES])
 def test_rows_are_changed_by_primary_key_alone(package: str, name: str) -> None:
     """Through an index on State, which an optimizer may prefer, an UPDATE would lock, and wait for, rows of others."""
-    text = catalogue(ROOT / package / "sql")[name]
+    text = catalogue(ROOT / package)[name]
     if text.startswith("UPDATE") and re.search(r"\bId IN\b", text.partition("WHERE")[2]):
         assert re.match(r"UPDATE `\w+` FORCE INDEX \(PRIMARY\)\s", text)

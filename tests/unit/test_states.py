@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from projection.legacy import ENDS
-from projection.statements import catalogue
+from projection.admission.older_workers import ENDS
+from projection.database.catalogue import catalogue
 from projection.states import EXECUTED, LEGAL, NONTERMINAL, TERMINAL, State
 
-FOLDER = Path(__file__).parents[2] / "projection" / "sql"
+FOLDER = Path(__file__).parents[2] / "projection"
 MOVES = {
     name: text
     for name, text in catalogue(FOLDER).items()

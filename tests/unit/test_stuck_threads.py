@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from projection import stuck
+from projection.execution import stuck_threads
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(autouse=True)
 def none_given_up() -> Iterator[None]:
-    stuck._given_up.clear()
+    stuck_threads._given_up.clear()
     yield
-    stuck._given_up.clear()
+    stuck_threads._given_up.clear()
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def exits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_without_a_stuck_flow_nothing_happens(exits: list[int]) -> None:
-    stuck.leave_if_stuck(0.0)
+    stuck_threads.leave_if_stuck(0.0)
     assert exits == []
 
 
@@ -39,10 +39,10 @@ def test_a_flow_that_is_merely_late_may_return(exits: list[int]) -> None:
     release = threading.Event()
     late = threading.Thread(target=release.wait)
     late.start()
-    stuck.give_up(late)
+    stuck_threads.give_up(late)
     threading.Timer(0.02, release.set).start()
-    stuck.leave_if_stuck(10.0)
-    stuck.leave_if_stuck(0.0)
+    stuck_threads.leave_if_stuck(10.0)
+    stuck_threads.leave_if_stuck(0.0)
     assert exits == []
 
 
@@ -50,8 +50,8 @@ def test_a_flow_that_does_not_return_ends_the_process(exits: list[int]) -> None:
     release = threading.Event()
     hanging = threading.Thread(target=release.wait)
     hanging.start()
-    stuck.give_up(hanging)
-    stuck.leave_if_stuck(0.01)
+    stuck_threads.give_up(hanging)
+    stuck_threads.leave_if_stuck(0.01)
     release.set()
     hanging.join()
     assert exits == [70]
@@ -60,7 +60,7 @@ def test_a_flow_that_does_not_return_ends_the_process(exits: list[int]) -> None:
 PROGRAM = """
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from projection import stuck
+from projection.execution import stuck_threads
 started, threads = threading.Event(), []
 def hang():
     threads.append(threading.current_thread())
@@ -68,8 +68,8 @@ def hang():
     threading.Event().wait()
 ThreadPoolExecutor(1).submit(hang)
 started.wait()
-stuck.give_up(threads[0])
-stuck.leave_if_stuck(0.01)
+stuck_threads.give_up(threads[0])
+stuck_threads.leave_if_stuck(0.01)
 """
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from projection.clock import from_db, to_db
+from projection.database.clock import from_db, to_db
 
 MOMENT = datetime(2026, 5, 5, 5, 5, 5, 250123, tzinfo=UTC)
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from projection.statements import catalogue
+from projection.database.catalogue import catalogue
 
 UPDATES = {
     name: text
-    for name, text in catalogue(Path(__file__).parents[2] / "projection" / "sql").items()
+    for name, text in catalogue(Path(__file__).parents[2] / "projection").items()
     if text.startswith("UPDATE `_System_ConnectorWorkItem`") and "WHERE Id IN" in text
 }
 

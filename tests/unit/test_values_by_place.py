@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from projection.statements import by_place
+from projection.database.catalogue import by_place
 
 
 def test_values_go_where_their_names_stood() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pytest_django import Settings
 
-from projection.wake import Listener, notify
+from projection.runtime.wake_up import Listener, notify
 
 
 @pytest.fixture(autouse=True)

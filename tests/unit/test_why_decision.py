@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from projection.inspection.why_decision import ERROR_CHARACTERS, Limited, Neighbour, Parked, Pause, Surroundings, explain
 from projection.models import WorkItem
-from projection.why_decision import ERROR_CHARACTERS, Limited, Neighbour, Parked, Pause, Surroundings, explain
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SOON = NOW + timedelta(minutes=10)

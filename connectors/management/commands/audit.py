@@ -9,8 +9,8 @@ from django.db import DatabaseError
 
 from connectors import audit_results
 from connectors.ingress_audit import audit_everything
-from projection import clock
 from projection.cli import DONE, FINDINGS, HeadraceCommand
+from projection.database import clock
 
 
 class Command(HeadraceCommand):

@@ -9,8 +9,8 @@ from django.core.management.base import CommandParser
 from connectors import audited
 from connectors.audit_log import cli_actor
 from connectors.configuration_command import add_reason
-from projection import clock
 from projection.cli import DONE, FINDINGS, HeadraceCommand, iso, refusal, table
+from projection.database import clock
 from projection.models import Destination
 
 

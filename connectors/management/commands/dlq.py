@@ -15,13 +15,13 @@ from connectors.bulk_jobs import DEFAULT_RATE
 from connectors.dead_letters import IDS_A_QUERY, Candidate, DeadLetter, Outcome
 from connectors.operations_command import OperationsCommand, first_line, job_answer, job_line
 from connectors.work_filters import UnknownName, WorkFilter, moment
-from projection import jobs
+from projection.bulk import jobs
+from projection.bulk.job_rows import ItemState, JobItemRow, JobKind, JobRow
 from projection.cli import DONE, FINDINGS, cut, iso, table
-from projection.discard import Discarded, preview_discards
-from projection.job_rows import ItemState, JobItemRow, JobKind, JobRow
+from projection.database.sending import chunks
 from projection.refusals import Refused
-from projection.replay_decision import Deferred, Replayed
-from projection.sending import chunks
+from projection.replay.decision import Deferred, Replayed
+from projection.replay.discard import Discarded, preview_discards
 
 ITEMS_AT_ONCE: Final = 1000
 """Dead letters of a filter that one call acts on itself; more of them become a bulk job, so that a kill loses nothing."""

@@ -13,10 +13,10 @@ from connectors.audit_log import cli_actor
 from connectors.lane_names import NamedLane, find_lanes
 from connectors.pause_verbs import moment
 from connectors.traced import TracedItem
-from projection import clock
 from projection.cli import DONE, FINDINGS, HeadraceCommand, cut, iso, refusal, table
-from projection.lane_list import LaneSummary, lanes, queue
-from projection.why import why_lane
+from projection.database import clock
+from projection.inspection.lane_list import LaneSummary, lanes, queue
+from projection.inspection.why import why_lane
 
 QUEUE_SHOWN: Final = 50
 

@@ -9,8 +9,8 @@ from django.core.management.base import CommandParser
 from connectors.models import Namespace
 from connectors.pause_verbs import PauseVerbs
 from connectors.pausing import is_paused
-from projection import clock
 from projection.cli import DONE, iso, table
+from projection.database import clock
 
 
 class Command(PauseVerbs):

@@ -14,11 +14,11 @@ from django_q.monitor import monitor
 from django_q.tasks import async_task
 
 from connectors.tasks import SCHEDULES
-from projection import stopping
-from projection.kill_proof import Flag, PacketQueue, Timer
 from projection.logs import log_event
-from projection.queue_clock import scheduler
-from projection.retry_policy import error_text
+from projection.runtime import stop_flag
+from projection.runtime.django_q.kill_proof import Flag, PacketQueue, Timer
+from projection.runtime.django_q.queue_clock import scheduler
+from projection.safe_text import error_text
 from projection.tasks import ensure_schedules
 
 
@@ -52,7 +52,7 @@ class OutlastingSentinel(Sentinel):  # type: ignore[misc]  # django-q2 has no ty
     """
 
     def start(self) -> None:
-        stopping.outlast_group_signal()
+        stop_flag.outlast_group_signal()
         self.task_queue, self.result_queue, self.event_out = PacketQueue(small=True), PacketQueue(), Flag()
         super().start()
 
@@ -77,7 +77,7 @@ class StoppingCluster(Cluster):  # type: ignore[misc]  # django-q2 has no types
         if self._is_stopping:  # a second signal, in the middle of the first one's work
             return False
         self._is_stopping = True
-        stopping.stop_all()
+        stop_flag.stop_all()
         stopped = bool(super().stop())
         if stopped:
             start_loops_if_possible("the loops were not handed over")

@@ -8,7 +8,7 @@ from django.core.management.base import CommandParser
 
 from connectors.sweep import sweep
 from projection.cli import DONE, FINDINGS, HeadraceCommand, printable, refusal
-from projection.repair import repair
+from projection.integrity.repair import repair
 
 
 class Command(HeadraceCommand):

@@ -12,7 +12,7 @@ from connectors.quarantine import reroute
 from connectors.router import RouteReport, drain_receipts, namespaces_with_pending, route_batch
 from connectors.routing_loop import route_loop
 from projection.cli import DONE, FINDINGS, HeadraceCommand, batch_size, refusal
-from projection.stopping import stop_on_signals
+from projection.runtime.stop_flag import stop_on_signals
 
 
 class Command(HeadraceCommand):

@@ -17,7 +17,7 @@ from connectors.outage import INGRESS
 from connectors.spool_aside import Aside
 from connectors.spool_drain import Drain, alone
 from projection.cli import DONE, FINDINGS, HeadraceCommand, iso, refusal, table, to_json
-from projection.retry_policy import error_text
+from projection.safe_text import error_text
 
 COLUMNS = ("kind", "endpoint", "delivery_id", "arrived", "bytes", "name", "reason")
 

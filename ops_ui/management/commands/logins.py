@@ -11,8 +11,8 @@ from django.db.models import Q
 from connectors import audit_log
 from ops_ui.logins import LIMITS
 from ops_ui.models import LoginFailures
-from projection import clock
 from projection.cli import DONE, FINDINGS, HeadraceCommand, iso, refusal, table
+from projection.database import clock
 
 
 class Command(HeadraceCommand):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 from typing import Any
 
-from projection.activation import NotActivatable, activate
+from projection.admission.activation import NotActivatable, activate
 from projection.cli import DONE, FINDINGS, HeadraceCommand
 
 

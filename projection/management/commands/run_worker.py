@@ -7,9 +7,9 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from projection.cli import DONE, HeadraceCommand, batch_size
-from projection.stopping import stop_on_signals
-from projection.stuck import leave_if_stuck
-from projection.worker import claim_loop, drain_claims
+from projection.execution.stuck_threads import leave_if_stuck
+from projection.execution.worker import claim_loop, drain_claims
+from projection.runtime.stop_flag import stop_on_signals
 
 
 class Command(HeadraceCommand):

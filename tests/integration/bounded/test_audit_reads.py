@@ -10,7 +10,7 @@ from django.test import Client
 
 from connectors.models import AuditEntry
 from ops_ui import keyset
-from projection.clock import now
+from projection.database.clock import now
 from tests import console_world
 from tests.bulk_rows import copy_rows
 from tests.scale import size

@@ -14,8 +14,10 @@ import pytest
 
 from connectors import installed_packs
 from connectors.router import drain_receipts
-from projection import cancel, clock, replay, rescue
+from projection.claiming import rescue
+from projection.database import clock
 from projection.models import Event, WorkItem
+from projection.replay import cancel, replay
 from projection.states import State
 from tests.bulk_rows import copy_rows, hashed
 from tests.deliveries import Ingress, change, open_ingress

@@ -8,10 +8,11 @@ import pytest
 
 from connectors import bulk_preview
 from connectors.bulk_jobs import DeadLetters
-from projection import clock, jobs
+from projection.bulk import jobs
+from projection.bulk.job_rows import ItemState, JobKind, JobState
+from projection.bulk.steps import run_step
+from projection.database import clock
 from projection.job_models import Job, JobItem
-from projection.job_rows import ItemState, JobKind, JobState
-from projection.job_steps import run_step
 from projection.models import WorkItem
 from tests import factories
 from tests.bulk_rows import copy_rows, hashed
@@ -89,7 +90,7 @@ def test_deferred_items_that_all_wait_are_read_once_and_then_seldom() -> None:
 
 
 def test_a_page_of_members_beside_many_dead_and_ended_items(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("projection.job_steps.PAGE", 100)
+    monkeypatch.setattr("projection.bulk.steps.PAGE", 100)
     item = dead_of_one_source(MANY, TerminalAt="t.TerminalAt - INTERVAL n SECOND")
     copy_rows(
         item, MANY, WorkId=f"CONCAT('csp:', {hashed('p')})", State="'processed'", TerminalAt="t.TerminalAt - INTERVAL n SECOND"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from projection import claim
+from projection.claiming import claim
+from projection.limits.queue_classes import WEIGHTS, earliest_of_each
 from projection.models import WorkItem
-from projection.queue_classes import WEIGHTS, earliest_of_each
 from tests.bulk_rows import copy_rows, hashed
 from tests.deliveries import Ingress, change, open_ingress
 from tests.flows_of_tests import recording

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from connectors.models import Route
-from projection import clock, queue_classes
-from projection import closed as closures
+from projection.database import clock
+from projection.execution.worker import drain_claims
+from projection.limits import availability as closures
+from projection.limits import queue_classes
 from projection.models import WorkItem
-from projection.worker import drain_claims
 from tests.bulk_rows import copy_rows, hashed
 from tests.deliveries import Ingress, change, open_ingress
 from tests.flows_of_tests import recording

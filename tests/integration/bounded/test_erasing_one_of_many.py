@@ -9,8 +9,8 @@ from connectors.erase import erase_source
 from connectors.erased_bodies import Source
 from connectors.erased_sources import find_source
 from connectors.models import Receipt
+from projection.execution.worker import drain_claims
 from projection.models import Event, WorkFailure, WorkItem
-from projection.worker import drain_claims
 from tests.bulk_rows import copy_rows, hashed
 from tests.deliveries import change, open_ingress
 from tests.flows_of_tests import recording

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from connectors.router import drain_receipts
-from projection import clock, lanes
-from projection.complete import hand_off
+from projection.completion import lanes
+from projection.completion.complete import hand_off
+from projection.database import clock
+from projection.database.transactions import run_unit
 from projection.facts import PER_EVENT
 from projection.identity import lane_key
 from projection.models import WorkItem
 from projection.states import State
-from projection.units import run_unit
 from tests.bulk_rows import copy_rows, hashed
 from tests.deliveries import change, generations, open_ingress, states
 from tests.flows_of_tests import recording

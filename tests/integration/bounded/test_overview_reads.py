@@ -8,7 +8,7 @@ import pytest
 
 from connectors.models import Receipt
 from ops_ui import blocked_lanes, flow_reads, input_counts
-from projection.clock import now
+from projection.database.clock import now
 from projection.models import Event, WorkItem
 from projection.states import State
 from tests import factories, rows

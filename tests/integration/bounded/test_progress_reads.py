@@ -6,9 +6,9 @@ import pytest
 
 from connectors.models import Receipt
 from ops_ui import progress
+from projection.execution.worker import drain_claims
+from projection.limits.queue_classes import WEIGHTS
 from projection.models import LaneHold, WorkItem
-from projection.queue_classes import WEIGHTS
-from projection.worker import drain_claims
 from tests.bulk_rows import copy_rows, hashed
 from tests.deliveries import Ingress, change, changes, open_ingress
 from tests.flows_of_tests import recording

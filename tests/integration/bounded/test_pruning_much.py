@@ -16,11 +16,11 @@ from django.db import connection
 from connectors.models import Receipt
 from connectors.retention import Retained, retain
 from connectors.router import drain_receipts
-from projection import units as unit_log
-from projection.clock import now
+from projection.database import transactions as unit_log
+from projection.database.clock import now
+from projection.execution.worker import drain_claims
 from projection.models import Event, WorkFailure, WorkItem
-from projection.oldest_ends import EVENTS_A_UNIT, GENERATIONS_A_UNIT
-from projection.worker import drain_claims
+from projection.retention.oldest_ends import EVENTS_A_UNIT, GENERATIONS_A_UNIT
 from tests.bulk_rows import copy_rows, hashed, make_old
 from tests.conftest import empty_tables
 from tests.deliveries import Ingress, change, changes, open_ingress

@@ -9,11 +9,11 @@ from datetime import timedelta
 import pytest
 
 from connectors.router import drain_receipts
-from projection import clock
+from projection.database import clock
+from projection.database.catalogue import statement
 from projection.facts import RouteFacts
 from projection.identity import source_key
 from projection.models import Event
-from projection.statements import statement
 from tests.bulk_rows import copy_rows, hashed
 from tests.deliveries import change, open_ingress
 from tests.rows import event_row, route_of

@@ -14,7 +14,7 @@ import pytest
 from connectors import installed_packs
 from connectors.bench.workbench import texts_sent
 from connectors.router import drain_receipts
-from projection import clock
+from projection.database import clock
 from projection.models import Event, WorkItem
 from tests.bulk_rows import copy_rows, hashed
 from tests.deliveries import Ingress, change, open_ingress

@@ -16,7 +16,7 @@ import pytest
 from django.db import connection, transaction
 
 from connectors.models import Namespace, Pack
-from projection.clock import now, to_db
+from projection.database.clock import now, to_db
 from projection.facts import PER_EVENT
 from projection.models import Event, WorkItem
 from projection.states import State

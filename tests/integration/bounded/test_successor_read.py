@@ -8,9 +8,9 @@ import pytest
 
 from connectors.models import Receipt
 from connectors.router import drain_receipts
-from projection.attempts import Attempt
-from projection.complete import complete
-from projection.generations import Ambiguous
+from projection.admission.generations import Ambiguous
+from projection.completion.complete import complete
+from projection.execution.attempts import Attempt
 from projection.models import WorkItem
 from projection.states import State
 from tests.altered_columns import altered

@@ -17,17 +17,17 @@ from django.db import connection
 
 from connectors import installed_packs
 from connectors.receipt_prune import prune_receipts
-from projection import clock
-from projection.audit import audit
-from projection.discard import discard
+from projection.claiming.rescue import rescue
+from projection.database import clock
+from projection.execution.worker import drain_claims
 from projection.flows import DeadLetter
+from projection.integrity.invariants import audit
+from projection.integrity.repair import repair
 from projection.models import Event, WorkItem
-from projection.prune import Terms, prune
-from projection.repair import repair
-from projection.replay import replay_many
-from projection.replay_preview import ReplayPreview
-from projection.rescue import rescue
-from projection.worker import drain_claims
+from projection.replay.discard import discard
+from projection.replay.preview import ReplayPreview
+from projection.replay.replay import replay_many
+from projection.retention.prune import Terms, prune
 from tests.bulk_rows import copy_rows, hashed
 from tests.deliveries import Ingress, change, open_ingress
 from tests.flows_of_tests import recording

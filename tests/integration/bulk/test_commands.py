@@ -8,10 +8,10 @@ import pytest
 
 from connectors import bulk_jobs
 from connectors.management.commands import dlq
+from projection.bulk.job_rows import JobKind
+from projection.execution.worker import drain_claims
 from projection.job_models import Job
-from projection.job_rows import JobKind
 from projection.models import WorkItem
-from projection.worker import drain_claims
 from tests.commands import run, say
 from tests.deliveries import change, generations
 from tests.flows_of_tests import recording

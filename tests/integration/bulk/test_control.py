@@ -9,12 +9,12 @@ import pytest
 
 from connectors import bulk_jobs
 from connectors.models import AuditEntry
-from projection import jobs
+from projection.bulk import jobs
+from projection.bulk.job_rows import JobKind, JobRow, JobState
+from projection.bulk.steps import run_step
+from projection.execution.worker import drain_claims
 from projection.job_models import Job, JobItem
-from projection.job_rows import JobKind, JobRow, JobState
-from projection.job_steps import run_step
 from projection.refusals import Refused
-from projection.worker import drain_claims
 from tests.flows_of_tests import recording
 from tests.jobs_by_hand import assert_exact, codes, dead_letters, fixed, now, run, run_with_workers, start, step
 
@@ -24,7 +24,7 @@ WHO = {"actor": "bob", "reason": "lunch"}
 
 
 def test_a_paused_job_does_nothing_until_it_is_resumed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("projection.job_steps.ITEMS_A_STEP", 1)
+    monkeypatch.setattr("projection.bulk.steps.ITEMS_A_STEP", 1)
     with recording() as seen:
         dead_letters(seen, 1, 2, 3)
         job = fixed(start())
@@ -43,8 +43,8 @@ def test_a_paused_job_does_nothing_until_it_is_resumed(monkeypatch: pytest.Monke
 
 
 def test_a_cancelled_job_keeps_what_it_did_and_skips_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("projection.job_steps.ITEMS_A_STEP", 2)
-    monkeypatch.setattr("projection.job_steps.PAGE", 2)
+    monkeypatch.setattr("projection.bulk.steps.ITEMS_A_STEP", 2)
+    monkeypatch.setattr("projection.bulk.steps.PAGE", 2)
     with recording() as seen:
         dead_letters(seen, 1, 1, 2, 3, 4)
         job = fixed(start())
@@ -61,7 +61,7 @@ def test_a_cancelled_job_keeps_what_it_did_and_skips_the_rest(monkeypatch: pytes
 
 
 def test_a_job_cancelled_before_its_membership_was_fixed_goes_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("projection.job_steps.PAGE", 2)
+    monkeypatch.setattr("projection.bulk.steps.PAGE", 2)
     with recording() as seen:
         dead_letters(seen, 1, 2, 3)
         job = start()
@@ -131,7 +131,7 @@ def run_with_workers_after_the_wait(job: JobRow) -> int:
 
 
 def test_many_deferred_items_are_looked_at_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("projection.job_steps.LOOKS_A_SECOND", 1)
+    monkeypatch.setattr("projection.bulk.steps.LOOKS_A_SECOND", 1)
     with recording() as seen:
         dead_letters(seen, 1, 1, 1)
         job = run(start())

@@ -10,10 +10,10 @@ import pytest
 
 from connectors.models import Pack, Route
 from connectors.work_filters import UnknownName, WorkFilter, from_json, to_json
-from projection import job_steps
-from projection.clock import now as database_now
+from projection.bulk import steps as job_steps
+from projection.bulk.job_rows import JobKind, JobState
+from projection.database.clock import now as database_now
 from projection.job_models import Job, JobItem
-from projection.job_rows import JobKind, JobState
 from projection.models import WorkItem
 from tests import factories
 from tests.jobs_by_hand import EVERYTHING, fixed, now, run, start, step

@@ -6,11 +6,11 @@ import pytest
 
 from connectors import bulk_jobs, bulk_preview
 from connectors.work_filters import WorkFilter, dead_items, from_json, to_json
-from projection import clock
-from projection.job_rows import JobKind, JobState
+from projection.bulk.job_rows import JobKind, JobState
+from projection.database import clock
 from projection.models import WorkItem
-from projection.replay import replay
-from projection.replay_preview import ReplayPreview
+from projection.replay.preview import ReplayPreview
+from projection.replay.replay import replay
 from tests.deliveries import change, generations
 from tests.flows_of_tests import recording
 from tests.jobs_by_hand import EVERYTHING, assert_exact, codes, dead_letters, fixed, results, run_with_workers, start

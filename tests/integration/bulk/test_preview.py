@@ -10,12 +10,12 @@ from django.test.utils import CaptureQueriesContext
 
 from connectors import bulk_preview
 from connectors.work_filters import UnknownName, WorkFilter
-from projection.clock import now as database_now
+from projection.bulk.job_rows import JobKind
+from projection.database.clock import now as database_now
+from projection.execution.worker import drain_claims
 from projection.facts import PER_EVENT
-from projection.job_rows import JobKind
 from projection.models import Event, WorkItem
-from projection.replay import replay
-from projection.worker import drain_claims
+from projection.replay.replay import replay
 from tests.deliveries import change, generations
 from tests.flows_of_tests import recording
 from tests.jobs_by_hand import EVERYTHING, codes, dead_letters, run_with_workers, start

@@ -13,13 +13,13 @@ from connectors.bulk_jobs import JobRunner
 from connectors.models import AuditEntry, Receipt, Route
 from connectors.retention import retain
 from connectors.routing_loop import route_loop
-from projection import jobs
+from projection.bulk import jobs
+from projection.bulk.job_rows import ItemState, JobKind, JobState
+from projection.execution.worker import drain_claims
 from projection.flows import DeadLetter
 from projection.job_models import Job, JobItem
-from projection.job_rows import ItemState, JobKind, JobState
 from projection.models import Event, WorkItem
-from projection.replay import Replayed, replay
-from projection.worker import drain_claims
+from projection.replay.replay import Replayed, replay
 from tests.deliveries import change, changes, generations, open_ingress, states
 from tests.flows_of_tests import recording
 from tests.gates import is_statement
@@ -67,7 +67,7 @@ def test_of_five_the_three_that_can_be_are_replayed_and_two_say_why() -> None:
 
 def test_a_replayed_sequence_runs_one_at_a_time_in_its_order_behind_what_is_queued(monkeypatch: pytest.MonkeyPatch) -> None:
     """Case C46, in steps of two items."""
-    monkeypatch.setattr("projection.job_steps.ITEMS_A_STEP", 2)
+    monkeypatch.setattr("projection.bulk.steps.ITEMS_A_STEP", 2)
     ingress = open_ingress()
     ingress.route(mode="per_event")
     with recording() as seen:
@@ -95,7 +95,7 @@ def test_a_replayed_sequence_runs_one_at_a_time_in_its_order_behind_what_is_queu
 
 
 def test_of_one_source_each_waits_for_the_replay_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("projection.job_steps.ITEMS_A_STEP", 2)
+    monkeypatch.setattr("projection.bulk.steps.ITEMS_A_STEP", 2)
     with recording() as seen:
         dead_letters(seen, 1, 2, 1, 1, 3, 1)
         job = run(start())
@@ -116,7 +116,7 @@ def test_of_one_source_each_waits_for_the_replay_before_it(monkeypatch: pytest.M
 
 
 def test_a_later_one_never_overtakes_a_deferred_one_of_its_source(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("projection.job_steps.ITEMS_A_STEP", 2)
+    monkeypatch.setattr("projection.bulk.steps.ITEMS_A_STEP", 2)
     with recording() as seen:
         dead_letters(seen, 1, 1, 1)
         job = fixed(start())
@@ -323,8 +323,8 @@ def test_the_retention_takes_jobs_along() -> None:
 
 
 def test_ended_jobs_go_with_their_items_after_their_term(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("projection.jobs.ITEMS_A_PAGE", 2)
-    monkeypatch.setattr("projection.jobs.JOBS_A_PAGE", 1)
+    monkeypatch.setattr("projection.bulk.jobs.ITEMS_A_PAGE", 2)
+    monkeypatch.setattr("projection.bulk.jobs.JOBS_A_PAGE", 1)
     with recording() as seen:
         dead_letters(seen, 1, 2, 3)
         old, middle, running = run(start()), run(start()), fixed(start(JobKind.DISCARD))

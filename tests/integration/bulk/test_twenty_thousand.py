@@ -11,12 +11,12 @@ from django.test.utils import CaptureQueriesContext
 
 from connectors import bulk_preview, router
 from connectors.bulk_jobs import DeadLetters
+from projection.bulk.job_rows import JobKind, JobRow, JobState
+from projection.bulk.steps import ITEMS_A_STEP, run_step
+from projection.execution.worker import drain_claims
 from projection.flows import DeadLetter
-from projection.job_rows import JobKind, JobRow, JobState
-from projection.job_steps import ITEMS_A_STEP, run_step
 from projection.logs import quietly
 from projection.models import WorkItem
-from projection.worker import drain_claims
 from tests.deliveries import change, open_ingress
 from tests.flows_of_tests import Recorder, recording
 from tests.jobs_by_hand import EVERYTHING, assert_exact, codes, now, run_with_workers, start

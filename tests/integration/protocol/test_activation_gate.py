@@ -11,10 +11,11 @@ from django.db import connection
 
 from ops_ui.start import CannotStart
 from ops_ui.start.prepare import _activate as activate_at_the_start
-from projection import activation, clock, older_schema
+from projection.admission import activation
+from projection.database import clock, older_schema
+from projection.execution.worker import drain_claims
 from projection.models import Event, ProjectionProtocol, WorkItem
 from projection.states import State
-from projection.worker import drain_claims
 from tests.commands import run
 from tests.deliveries import change, open_ingress, states
 from tests.flows_of_tests import recording

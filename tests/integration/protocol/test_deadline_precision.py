@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from projection.execution.worker import drain_claims
 from projection.models import Event
-from projection.worker import drain_claims
 from tests.altered_columns import altered
 from tests.deliveries import Ingress, change, generations, open_ingress
 from tests.flows_of_tests import recording

@@ -9,10 +9,10 @@ import pytest
 
 from connectors.models import Receipt
 from connectors.router import drain_receipts
-from projection.attempts import Attempt
+from projection.execution.attempts import Attempt
+from projection.execution.worker import drain_claims
 from projection.models import Event, WorkItem
 from projection.states import State
-from projection.worker import drain_claims
 from tests.deliveries import Ingress, change, open_ingress, states
 from tests.flows_of_tests import recording
 from tests.gates import Gate, stopped_at

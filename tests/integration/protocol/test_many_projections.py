@@ -9,8 +9,8 @@ from django.db import DataError
 
 from connectors.models import Namespace, Receipt
 from connectors.router import drain_receipts
+from projection.execution.worker import drain_claims
 from projection.models import Event, WorkItem
-from projection.worker import drain_claims
 from tests.deliveries import Ingress, change, open_ingress
 from tests.flows_of_tests import recording
 from tests.gates import COMMIT, at_each_statement, is_statement

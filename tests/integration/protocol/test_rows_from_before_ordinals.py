@@ -9,12 +9,12 @@ import pytest
 
 from connectors.models import Receipt
 from connectors.router import drain_receipts
-from projection import clock
+from projection.database import clock
+from projection.execution.worker import drain_claims
 from projection.facts import RouteFacts
+from projection.integrity.repair import repair
 from projection.models import Event, WorkItem
-from projection.repair import repair
 from projection.states import State
-from projection.worker import drain_claims
 from tests.deliveries import Ingress, change, open_ingress, states
 from tests.flows_of_tests import recording
 from tests.rows import event_row, work_row

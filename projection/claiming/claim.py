@@ -1,0 +1,156 @@
+"""Claim: take due work under a lease (protocol 4).
+
+A plain pre-selection, then one compare-and-swap: no lock is held in between, and rows that changed meanwhile are simply not taken.
+What is closed (paused, limited, enough of its destination here) is left out. All times are the database's.
+"""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import Final
+
+from projection import flows
+from projection.claiming.candidates import candidates
+from projection.claiming.lease import Lease, Taken, swap_without_lost_lanes
+from projection.facts import RouteFacts
+from projection.limits import availability as closures
+from projection.limits import circuit_breaker, queue_classes, route_limits
+from projection.logs import log_event
+from projection.models import WorkItem
+from projection.rows import EventRow, WorkRow
+from projection.states import State
+
+_known_classes: Final = set(queue_classes.WEIGHTS)
+"""Of this process: every class that it met. There are as many as routes name, and those of set-aside work while there is any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """One item under our lease, with its selected event and the route version that made it."""
+
+    item: WorkRow
+    selected: EventRow
+    route: RouteFacts
+    starts_at: float = 0.0
+    """Moment of this process's monotonic clock before which a limit forbids its start; 0: it may start at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedBatch:
+    """What one claim took. `next_due`: when nothing was taken, the earliest moment at which there may be something (None: unknown)."""
+
+    token: str
+    items: Sequence[Claimed]
+    next_due: float | None = None
+    """Seconds from now, by the database's clock."""
+    goes_on: bool = False
+    """So much closed work lay ahead of open work that the next claim, at once, goes on with setting it aside."""
+    unreadable: Sequence[tuple[WorkRow, str]] = ()
+    """Items that were taken although nobody can run them, with the reason: their event is not retained, or does not prove their route."""
+
+    @property
+    def ids(self) -> list[int]:
+        """Every work item under the token."""
+        return [*(one.item.id for one in self.items), *(row.id for row, _ in self.unreadable)]
+
+
+def claim(limit: int, *, owner: str, lease_seconds: int, busy: Collection[str] = ()) -> ClaimedBatch:
+    """Take at most `limit` due items whose flows this process has, none for a `busy` destination.
+
+    Four or five statements, for work of a limited route four to six more; one when nothing is due, two while all that is due is closed. A
+    class that this process meets for the first time costs one look more, and so does a claim that finds nothing where something is due.
+    """
+    lease = Lease(owner, str(uuid.uuid4()), lease_seconds)
+    while (batch := _claim(limit, lease, busy)) is None:
+        pass
+    return batch
+
+
+def _claim(limit: int, lease: Lease, busy: Collection[str]) -> ClaimedBatch | None:
+    """None: there may be more now. Results of an old binary were copied, and what waited behind them may be of a class that had nothing
+    due before; or nothing was found in open classes because another process set their work aside meanwhile, into classes of its own.
+    """
+    due = _due_classes()
+    ready = [(state, name) for state, name, run_after, now in due if run_after <= now]
+    moments = [run_after for _, _, run_after, now in due if run_after > now]
+    if not ready:
+        return ClaimedBatch(lease.token, (), _seconds_until(moments, due[0][3]) if due else None)
+    closed = closures.read(busy)
+    opened = closures.open_classes(ready, closed)
+    clear = closures.set_aside(opened, closed, _known_classes)
+    copied: list[int] = []
+    taken = swap_without_lost_lanes(lambda lost: candidates(clear, limit, closed, lost, copied), lease, closed.probes)
+    if taken.ids:
+        return _read_back(taken, lease)
+    if copied or (clear and _names(_due_classes()) != _names(due)):
+        return None
+    now = due[0][3]
+    goes_on = len(clear) < len(opened)
+    moments += [now] if goes_on else closed.opens_at()
+    return ClaimedBatch(lease.token, (), _seconds_until(moments, now), goes_on)
+
+
+def forget() -> None:
+    """What this process remembers about a database (tests, another database)."""
+    _known_classes.intersection_update(queue_classes.WEIGHTS)
+    route_limits.forget()
+    circuit_breaker.forget()
+
+
+def _due_classes() -> list[tuple[State, str, datetime, datetime]]:
+    """(state, class, earliest RunAfter, now), naive, of every class with waiting work, set-aside ones in an order of chance.
+
+    One statement, and one more while it finds a class that this process has not met: others may stand behind it.
+    """
+    while True:
+        rows = WorkItem.objects.read_due_classes(sorted(_known_classes))
+        found = {name for _, name, _, _ in rows}
+        if found <= _known_classes:
+            break
+        _known_classes.update(found)
+    _known_classes.difference_update([name for name in _known_classes - found if queue_classes.is_aside(name)])
+    due = [(State(state), name, run_after, now) for state, name, run_after, now in rows]
+    aside = [one for one in due if queue_classes.is_aside(one[1])]
+    random.shuffle(aside)  # else the first of them would have what there is, each time
+    return [one for one in due if not queue_classes.is_aside(one[1])] + aside
+
+
+def _names(due: Sequence[tuple[State, str, datetime, datetime]]) -> set[tuple[State, str]]:
+    return {(state, name) for state, name, _, _ in due}
+
+
+def _seconds_until(moments: Sequence[datetime], now: datetime) -> float | None:
+    return max(0.0, (min(moments) - now).total_seconds()) if moments else None
+
+
+def _read_back(taken: Taken, lease: Lease) -> ClaimedBatch:
+    items: list[Claimed] = []
+    unreadable: list[tuple[WorkRow, str]] = []
+    for row, selected, snapshot in WorkItem.objects.read_claimed(taken.ids, lease.token):
+        if selected is None:
+            unreadable.append((row, f"event {row.event_id}, which it selects, is not retained; run `audit`"))
+            continue
+        try:
+            route = _route(snapshot or "")
+        except ValueError as error:
+            unreadable.append((row, f"event {selected.id} does not prove the route of its work: {error}"))
+            continue
+        if flows.find(route.flow_name) is None:  # the item itself names one that is here
+            unreadable.append((row, f"event {selected.id} proves flow {route.flow_name!r}, which is not that of its work"))
+            continue
+        items.append(Claimed(row, selected, route, taken.starts.get(row.id, 0.0)))
+    items.sort(key=lambda claimed: (claimed.item.lane_position, claimed.item.id))
+    if items:
+        log_event("claim", count=len(items), worker=lease.owner)
+    return ClaimedBatch(lease.token, items, unreadable=unreadable)
+
+
+@lru_cache(512)
+def _route(snapshot: str) -> RouteFacts:
+    """Route versions are few and immutable; their text is parsed once per process."""
+    return RouteFacts.from_snapshot(snapshot)

@@ -1,0 +1,129 @@
+"""Why is this not running? One sentence for a work item or a lane, from a fixed number of reads and one pure decision (`explain`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from projection import flows
+from projection.admission.activation import is_activated
+from projection.database.clock import from_db
+from projection.database.sending import fetch
+from projection.execution.heartbeat import ALIVE_SECONDS
+from projection.facts import flow_name
+from projection.inspection.why_decision import Full, Limited, Neighbour, Parked, Pause, Surroundings, Why, explain
+from projection.limits import circuit_breaker, route_limits
+from projection.models import Worker, WorkItem
+from projection.states import TERMINAL, State
+
+CLAIM_WORKER: Final = "worker"
+
+
+def why(item: WorkItem) -> Why:
+    """Why `item` is not running now, or what it is doing, or how it ended. At most five queries, whatever the size of its lane,
+    and three more when this process meets its route for the first time. Raises WorkItem.DoesNotExist for one removed meanwhile.
+    """
+    found = why_each([item])
+    if item.id not in found:
+        raise WorkItem.DoesNotExist(f"work item {item.work_id} is not retained any more")
+    return found[item.id]
+
+
+def why_each(items: Sequence[WorkItem]) -> dict[int, Why]:
+    """As `why`, for a page of items (some hundreds at most), by id; those that are not retained any more are left out. As many queries."""
+    around = _surroundings(items)
+    return {item.id: explain(item, around[item.id]) for item in items if item.id in around}
+
+
+def why_lane(lane_key: str) -> Why:
+    """Why nothing of a lane is running: the reason of the item whose turn it is, which `blocking_work_id` names."""
+    heads = fetch("read_lane_heads", lane_key=lane_key)
+    head = WorkItem.objects.filter(id=heads[0][1]).first() if heads else None
+    if head is None:
+        return Why("idle", "Nothing waits in this lane.")
+    reason = why(head)
+    return replace(reason, blocking_work_id=reason.blocking_work_id or head.work_id)
+
+
+def _surroundings(items: Sequence[WorkItem]) -> dict[int, Surroundings]:
+    """Reads what surrounds nonterminal items. Ended and running ones need no more than the clock."""
+    scopes = {row[0]: row[1:] for row in fetch("read_why_scope", ids=tuple(item.id for item in items))} if items else {}
+    around = {id: Surroundings(from_db(now)) for id, (now, *_) in scopes.items()}
+    waiting = [item for item in items if item.id in around and item.state not in TERMINAL and item.state != State.PROCESSING]
+    if not waiting:
+        return around
+    parked, limited, full = _gates(waiting)
+    neighbours = _neighbours(waiting)
+    hashes = _live_flow_hashes(around[waiting[0].id].now)
+    activated = is_activated()
+    for item in waiting:
+        known = around[item.id]
+        _, held_by, held_at, reason, release_at, *pauses = scopes[item.id]
+        terms = route_limits.find(item.route_id)
+        around[item.id] = replace(
+            known,
+            activated=activated,
+            paused=_pause_of(item, pauses, known.now),
+            hold=(held_by, from_db(held_at), reason) if held_at is not None else None,
+            hold_ends=from_db(release_at),
+            neighbours=neighbours.get(item.id, {}),
+            parked=parked.get(circuit_breaker.key_of(terms.destination)) if terms else None,
+            limited=limited.get(terms.limit_key or "") if terms else None,
+            full=full.get(terms.limit_key or "") if terms else None,
+            workers=len(hashes),
+            flow_missing=_is_missing(item, hashes),
+        )
+    return around
+
+
+def _pause_of(item: WorkItem, columns: Sequence[Any], now: datetime) -> Pause | None:
+    """The outermost pause that is not over. `columns`: four of the namespace, then five each (its name first) of pack and route."""
+    scopes = [(f"namespace {item.namespace}", columns[:4])]
+    scopes += [(f"{kind} {columns[at]}", columns[at + 1 : at + 5]) for kind, at in (("pack", 4), ("route", 9))]
+    for what, (since, by, reason, resumes_at) in scopes:
+        if since is not None and (resumes_at is None or from_db(resumes_at) > now):
+            return Pause(what, from_db(since), by, reason, from_db(resumes_at))
+    return None
+
+
+def _gates(items: Sequence[WorkItem]) -> tuple[dict[str, Parked], dict[str, Limited], dict[str, Full]]:
+    """What keeps their destinations and limits, by key. One query, and up to three when this process first meets a route."""
+    routes = {item.route_id for item in items}
+    route_limits.learn(routes)
+    terms = [one for route in routes if (one := route_limits.find(route)) is not None]
+    parked: dict[str, Parked] = {}
+    limited: dict[str, Limited] = {}
+    full: dict[str, Full] = {}
+    if terms:
+        destinations = tuple({circuit_breaker.key_of(one.destination) for one in terms})
+        limits = tuple({one.limit_key or "" for one in terms})
+        for kind, key, name, until, since, reason, number, per in fetch("read_why_gates", destinations=destinations, limits=limits):
+            if kind == "destination":
+                parked[key] = Parked(name, from_db(until), from_db(since), reason)
+            elif kind == "full":
+                full[key] = Full(name, number)
+            else:
+                limited[key] = Limited(name, number, per / 1_000_000, from_db(until))
+    return parked, limited, full
+
+
+def _neighbours(items: Sequence[WorkItem]) -> dict[int, dict[str, Neighbour]]:
+    """Item → role → the item that it may wait for."""
+    found: dict[int, dict[str, Neighbour]] = {}
+    rows = fetch("read_why_neighbours", ids=tuple(item.id for item in items))
+    for id, role, work_id, state, run_after, lease in rows:
+        found.setdefault(id, {})[role] = Neighbour(work_id, state, from_db(run_after), from_db(lease))
+    return found
+
+
+def _live_flow_hashes(now: datetime) -> list[str]:
+    alive = Worker.objects.filter(kind=CLAIM_WORKER, seen_at__gte=now - timedelta(seconds=ALIVE_SECONDS))
+    return list(alive.values_list("flows_hash", flat=True))
+
+
+def _is_missing(item: WorkItem, live_hashes: list[str]) -> bool:
+    """Certain only where every live worker has the flows of this very process; other sets of flows are known by their hash alone."""
+    known_here = flows.find(flow_name(item.companion_pack, item.companion_flow)) is not None
+    return not known_here and set(live_hashes) == {flows.flows_hash()}

@@ -1,0 +1,157 @@
+"""The audit: proves the protocol's invariants on live data (protocol.md, "Invariants that `audit` proves").
+
+Large tables are walked by primary key, a page at a time; each invariant is one set-based read of a page, so memory is bounded by
+what is reported. Nothing is locked: every read is one snapshot, in which a committed transaction is there whole or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from django.db import connection
+
+from projection.database.catalogue import statement
+
+PAGE_ROWS: Final = 50_000
+"""Rows of one page: about a second of a scan, so that a snapshot is never kept open for long."""
+LISTED: Final = 100
+"""Violations listed for each invariant; one more row then tells how many there are."""
+
+EVENTS: Final = "`_System_ConnectorEvent`"
+WORK_ITEMS: Final = "`_System_ConnectorWorkItem`"
+
+
+@dataclass(frozen=True, slots=True)
+class Invariant:
+    """One thing that always holds. `sql` finds the rows of a page of `table` that break it: (found in all, id, what …).
+
+    `sentence` says what is wrong with a row, `{0}` being the first `what`. `table` None: `sql` reads everything at once.
+    """
+
+    name: str
+    sql: str
+    sentence: str
+    table: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A row that breaks an invariant. `id` is a WorkId, or the number of an event or receipt; empty on the row that counts the rest."""
+
+    invariant: str
+    id: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class AuditReport:
+    """What was checked (rows read for each invariant) and what broke."""
+
+    checked: dict[str, int]
+    violations: list[Violation]
+
+    @property
+    def ok(self) -> bool:
+        return not self.violations
+
+
+def _of_events(name: str, sentence: str) -> Invariant:
+    return Invariant(name, statement(f"audit_{name}"), sentence, EVENTS)
+
+
+def _of_work_items(name: str, sentence: str) -> Invariant:
+    return Invariant(name, statement(f"audit_{name}"), sentence, WORK_ITEMS)
+
+
+INVARIANTS: Final = (
+    _of_events("payload_hash", "the payload is not the one that was admitted: its hash is not {0}"),
+    _of_events("tombstone", "erasure {0} left its payload or its readable names"),
+    _of_events("route_snapshot", "{0}"),
+    _of_events("delivery_key", "another event has the same DeliveryKey {0}"),
+    _of_events("ordinal_unique", "another event has the same ordinal {0} in namespace {1}"),
+    _of_events("projection_covered", "no ordinary generation of {1} lies at or after ordinal {0}: its task is missing"),
+    _of_events("legacy_covered", "no ordinary generation of {1} lies at or after it (no ordinal): its task is missing"),
+    _of_events("per_event_work", "the event has {0} ordinary work items instead of one"),
+    _of_events("replay_event", "{0}"),
+    _of_work_items("active_key", "its ProjectionActiveKey {0} is not its ProjectionKey {1}"),
+    _of_work_items("one_active", "projection {0} has another active generation"),
+    _of_work_items("one_successor", "projection {0} has another queued successor"),
+    _of_work_items("successor_alone", "a successor of {0} is queued, but nothing is active: the handoff was lost"),
+    _of_work_items("successor_inactive", "a queued successor must wait: {0}"),
+    _of_work_items("replay_lineage", "{0}"),
+    _of_work_items("execution_class", "its class is {0}, its ProjectionKey {1}"),
+    _of_work_items("selected_event", "{0}"),
+    _of_work_items("terminal_state", "{0}"),
+    _of_work_items("lease", "{0}"),
+    _of_work_items("ranges_distinct", "another ordinary generation of {1} selects ordinal {0} too: their ranges overlap"),
+    _of_work_items("lane_holder", "it is {0} with LaneKey {1} and LaneHolderKey {2}"),
+    _of_work_items("one_holder", "another item holds lane {0} too"),
+    _of_work_items("lane_stranded", "it is blocked, but no live item of lane {0} is ahead of it or holds the lane"),
+    _of_work_items("lane_first_due", "it is the first due item of lane {0}, but blocked behind items that settle"),
+)
+"""What holds in the projection's tables. The ingress adds its own (`connectors.ingress_audit`)."""
+
+
+@dataclass(slots=True)
+class _Findings:
+    """What one invariant has found so far; keeps no more rows than are listed."""
+
+    found: int = 0
+    listed: list[Violation] = field(default_factory=list)
+
+    def add(self, invariant: Invariant, rows: Sequence[tuple[Any, ...]]) -> None:
+        if not rows:
+            return
+        self.found += int(rows[0][0])
+        for _, id, *what in rows[: LISTED - len(self.listed)]:
+            self.listed.append(Violation(invariant.name, str(id), invariant.sentence.format(*what)))
+
+    def violations(self, invariant: Invariant) -> list[Violation]:
+        if self.found <= len(self.listed):
+            return self.listed
+        rest = Violation(invariant.name, "", f"{self.found} violations in all; the first {len(self.listed)} are listed")
+        return [*self.listed, rest]
+
+
+def audit(invariants: Iterable[Invariant] = INVARIANTS, *, page_rows: int = PAGE_ROWS) -> AuditReport:
+    """Check every invariant on every retained row that was there at the start.
+
+    At most LISTED violations are listed for each; one more, with an empty id, then says how many there are. Cost: one query for each
+    invariant and page, and one for each page.
+    """
+    chosen = list(invariants)
+    checked = {invariant.name: 0 for invariant in chosen}
+    findings = {invariant.name: _Findings() for invariant in chosen}
+    for table in dict.fromkeys(invariant.table for invariant in chosen):
+        _walk(table, [invariant for invariant in chosen if invariant.table == table], page_rows, checked, findings)
+    violations = [violation for invariant in chosen for violation in findings[invariant.name].violations(invariant)]
+    return AuditReport(checked, violations)
+
+
+def _walk(
+    table: str | None, invariants: Sequence[Invariant], page_rows: int, checked: dict[str, int], findings: dict[str, _Findings]
+) -> None:
+    if table is None:
+        for invariant in invariants:
+            checked[invariant.name] = 1
+            findings[invariant.name].add(invariant, _query(invariant.sql, {"limit": LISTED}))
+        return
+    ((end,),) = _query(statement("audit_end").format(table=table), {})
+    after = 0
+    while True:
+        bounds = {"after": after, "end": end, "page_rows": page_rows}
+        ((rows, last),) = _query(statement("audit_page").format(table=table), bounds)
+        if not rows:
+            return
+        for invariant in invariants:
+            checked[invariant.name] += rows
+            findings[invariant.name].add(invariant, _query(invariant.sql, {"after": after, "last": last, "limit": LISTED}))
+        after = last
+
+
+def _query(sql: str, parameters: dict[str, int]) -> Sequence[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(sql, parameters)
+        return list(cursor.fetchall())

@@ -1,0 +1,78 @@
+"""Queue classes: the shares of a claimed batch, and how every class with due work is found at a cost that no backlog changes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Final
+
+from projection.database.catalogue import statement
+from projection.states import State
+
+WEIGHTS: Final = {"interactive": 4, "default": 2, "bulk": 1}
+"""Shares of a batch by queue class; an unknown class counts as `default`. What one class leaves unused the others get."""
+CLAIMABLE: Final = (State.PENDING, State.RETRY)
+
+ASIDE: Final = "~"
+"""`bulk~42`: work of class `bulk` that was set aside because its route, 42, was closed (`closed.py`). No configured class has this sign."""
+LONGEST_BASE: Final = 12
+"""Characters of the class that are kept; with the sign and any route id they fit the column. Every class with a weight is shorter."""
+MOST_ASIDE: Final = 64
+"""Classes of routes that there may be at once: each costs the claim four steps in an index. Work beyond them stays in its class."""
+
+
+def base(queue_class: str) -> str:
+    """The class that work had before it was set aside."""
+    return queue_class.partition(ASIDE)[0]
+
+
+def aside(queue_class: str, route_id: int) -> str:
+    """The class of a route's work that is set aside."""
+    return f"{prefix(queue_class)}{route_id}"
+
+
+def prefix(queue_class: str) -> str:
+    """What the class of set-aside work begins with, before its route's id."""
+    return f"{queue_class[:LONGEST_BASE]}{ASIDE}"
+
+
+def is_aside(queue_class: str) -> bool:
+    return ASIDE in queue_class
+
+
+def route_of(queue_class: str) -> int:
+    """The route of a class of set-aside work."""
+    return int(queue_class.partition(ASIDE)[2])
+
+
+def weight(queue_class: str) -> int:
+    """Share of a class."""
+    return WEIGHTS.get(queue_class, WEIGHTS["default"])
+
+
+def shares(ready: Sequence[tuple[State, str]], limit: int) -> dict[tuple[State, str], int]:
+    """How many of `limit` each (state, class) with due work may have at first. Set-aside work shares what its class has."""
+    parts = Counter((state, base(name)) for state, name in ready)
+    total = sum(weight(name) for _, name in parts)
+    return {(state, name): -(-limit * weight(base(name)) // (total * parts[state, base(name)])) for state, name in ready}
+
+
+def earliest_of_each(known: Iterable[str]) -> tuple[str, list[str]]:
+    """The branches of `read_due_classes` with their values: one for each state and known class, and one for all between any two.
+
+    So a class that nobody knew is noticed by the first of its rows; several of them one after another.
+    """
+    branches, values, earliest = [], [], statement("earliest_of_class")
+    for state in CLAIMABLE:
+        for condition, bounds in _every_class(sorted(set(known))):
+            branches.append(earliest.format(condition=condition))
+            values += [state.value, *bounds]
+    return " UNION ALL ".join(branches), values
+
+
+def _every_class(names: list[str]) -> list[tuple[str, list[str]]]:
+    """Conditions on QueueClass that together are true of every class; each is one range of the index."""
+    each: list[tuple[str, list[str]]] = [("QueueClass = %s", [name]) for name in names]
+    between: list[tuple[str, list[str]]] = [("QueueClass > %s AND QueueClass < %s", list(bounds)) for bounds in pairwise(names)]
+    return [("QueueClass < %s", names[:1]), *each, *between, ("QueueClass > %s", names[-1:])]
