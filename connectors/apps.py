@@ -11,6 +11,6 @@ class ConnectorsConfig(AppConfig):
 
     def ready(self) -> None:
         # Here: packs and flows may import models, which exist only once every app is loaded.
-        from connectors import autodiscovery
+        from connectors.registry import autodiscovery
 
         autodiscovery.load(settings.HEADRACE_APPS)

@@ -16,7 +16,7 @@ from projection.database import clock
 from projection.database.catalogue import by_place, catalogue
 from projection.database.transactions import DUPLICATE_KEY, error_code
 
-_SQL: Final = Path(__file__).parent / "sql"
+_SQL: Final = Path(__file__).parent
 _DRAFT: Final = tuple(field.name for field in fields(ReceiptDraft))
 _draft_values: Final = attrgetter(*_DRAFT)
 

@@ -99,7 +99,7 @@ class Endpoint(models.Model):
     """`keep` (store apart for the window after creation and each rotation) or `refuse`."""
     unverified_until = models.DateTimeField(db_column="UnverifiedUntil", null=True, blank=True)
     limits = columns.text("Limits", default="{}")
-    """JSON object of `connectors.endpoint_limits`."""
+    """JSON object of `connectors.ingress.limit_values`."""
     state = columns.code("State", 16, default=EndpointState.ENABLED)
     discard_when_disabled = models.BooleanField(db_column="DiscardWhenDisabled", default=False)
     created_at = models.DateTimeField(db_column="CreatedAt")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from connectors.routing_loop import route_loop
-from connectors.upkeep import prune_if_due
+from connectors.retention.maintenance import prune_if_due
+from connectors.routing.loop import route_loop
 from projection.tasks import resident_task, unless_away
 
 ROUTERS = 1

@@ -22,10 +22,15 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from connectors import configuration, configuration_apply, connections, endpoints_cache, installed_packs, receive, router
-from connectors.changes import DEFAULT_NAMESPACE
-from connectors.configuration_report import Report
+from connectors.configuration import apply as configuration_apply
+from connectors.configuration import file as configuration
+from connectors.configuration.change import DEFAULT_NAMESPACE
+from connectors.configuration.report import Report
 from connectors.delivery import Headers, IngressRequest, Outcome
+from connectors.flows import connections
+from connectors.ingress import endpoint_facts, receive
+from connectors.registry import installed_packs
+from connectors.routing import router
 from projection.admission import activation
 from projection.claiming.claim import Claimed
 from projection.exact_json import NotJson, dump, parse
@@ -40,7 +45,7 @@ def configure(toml: str, *, actor: str = "test") -> Report:
 
     Also forgets what this process remembers of earlier tests' packs, endpoints and connections.
     """
-    for cache in (endpoints_cache.find, installed_packs.of, connections.of):
+    for cache in (endpoint_facts.find, installed_packs.of, connections.of):
         cache.forget()
     activation.forget()
     activation.activate(actor)
@@ -54,7 +59,7 @@ def deliver(
 
     A body is the exact text (str), bytes, or a value that is written as JSON. Raises LookupError for an unknown endpoint.
     """
-    facts = endpoints_cache.load((namespace, endpoint))
+    facts = endpoint_facts.load((namespace, endpoint))
     if facts is None:
         raise LookupError(f"there is no endpoint {endpoint!r} in namespace {namespace!r}; configure() one first")
     sent = Headers({"content-type": "application/json", **(headers or {})})

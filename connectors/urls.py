@@ -2,7 +2,7 @@
 
 from django.urls import include, path
 
-from connectors.views import ingress
+from connectors.ingress.view import ingress
 
 urlpatterns = [
     path("ingress/<str:namespace>/<str:slug>", ingress, name="ingress"),

@@ -17,7 +17,7 @@ from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 
-from connectors import audited
+from connectors.operations import verbs
 from ops_ui.pages import Urls
 from projection.refusals import Refused
 from projection.replay.decision import Deferred, Replayed
@@ -84,7 +84,7 @@ def replay(request: HttpRequest) -> HttpResponse:
     reason = reason_of(request, "Nothing was replayed") if chosen else None
     if chosen and reason:
         retarget = request.POST.get("retarget") == "1"
-        results = audited.replay(chosen, actor=actor_of(request), reason=reason, retarget=retarget)
+        results = verbs.replay(chosen, actor=actor_of(request), reason=reason, retarget=retarget)
         done = [one for one in results if isinstance(one, Replayed)]
         if len(done) == 1:
             messages.success(request, f"Replayed as {done[0].replay_work_id}.")
@@ -100,7 +100,7 @@ def discard(request: HttpRequest) -> HttpResponse:
     chosen = _chosen(request, "Nothing was discarded")
     reason = reason_of(request, "Nothing was discarded") if chosen else None
     if chosen and reason:
-        results = [audited.discard(work_id, actor=actor_of(request), reason=reason) for work_id in chosen]
+        results = [verbs.discard(work_id, actor=actor_of(request), reason=reason) for work_id in chosen]
         done = sum(isinstance(one, Discarded) for one in results)
         if done:
             messages.success(request, "Discarded. It stays dead, and is kept as evidence." if done == 1 else f"Discarded {done}.")

@@ -21,7 +21,7 @@ from django.conf import settings
 from django.core.mail import EmailMessage
 
 from connectors import http_client
-from connectors.connections import Destination
+from connectors.flows.connections import Destination
 from connectors.flows.http_forward import signature
 from projection.cli import iso
 from projection.database.sending import Sender

@@ -14,9 +14,9 @@ from typing import Final
 
 from django.db import IntegrityError, transaction
 
-from connectors import bulk_jobs
-from connectors.bulk_preview import BulkPreview, Place, beginning, preview_part
-from connectors.work_filters import WorkFilter, from_json, to_json
+from connectors.operations import bulk_jobs
+from connectors.operations.bulk_preview import BulkPreview, Place, beginning, preview_part
+from connectors.operations.work_filters import WorkFilter, from_json, to_json
 from ops_ui.preview_models import Preview, PreviewPart
 from projection.bulk.job_rows import JobKind
 from projection.database import clock

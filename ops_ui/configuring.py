@@ -9,8 +9,8 @@ from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest
 
-from connectors.changes import ConfigurationLocked, ConfigurationRefused, NotFound, require_unlocked
-from connectors.configuration_errors import BadConfiguration
+from connectors.configuration.change import ConfigurationLocked, ConfigurationRefused, NotFound, require_unlocked
+from connectors.configuration.errors import BadConfiguration
 from connectors.secrets import NoEncryptionKey, SecretsUnreadable
 from ops_ui import read_only_console
 

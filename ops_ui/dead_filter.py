@@ -9,7 +9,7 @@ from typing import Any, Final
 import django_filters
 from django.db.models import Exists, OuterRef, QuerySet
 
-from connectors.work_filters import WorkFilter, all_dead, dead_items, ids_of_source
+from connectors.operations.work_filters import WorkFilter, all_dead, dead_items, ids_of_source
 from ops_ui.filters import ListFilter, MomentFilter, exact_filter, key_filter, pack_choices, route_choices
 from ops_ui.keyset import Order
 from projection.models import WorkItem

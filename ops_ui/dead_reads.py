@@ -11,7 +11,7 @@ from typing import Final
 from django.db.models import QuerySet
 
 from connectors.models import Pack, Route
-from connectors.work_filters import WorkFilter
+from connectors.operations.work_filters import WorkFilter
 from ops_ui import heat, keyset
 from ops_ui.counts import Count
 from ops_ui.dead_filter import BY_DEATH, Chosen, DeadLetterFilter, select

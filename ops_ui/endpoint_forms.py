@@ -7,16 +7,16 @@ from typing import Any, Final
 from django.http import QueryDict
 from pydantic import ValidationError
 
-from connectors import stored_secrets
-from connectors.configuration import EndpointSection
-from connectors.configuration_errors import BadConfiguration, sentences
-from connectors.configuration_values import slug as checked_slug
+from connectors.configuration import stored_secrets
+from connectors.configuration.endpoints import EndpointDraft, EndpointRefused
+from connectors.configuration.errors import BadConfiguration, sentences
+from connectors.configuration.file import EndpointSection
+from connectors.configuration.stored_secrets import Secret
+from connectors.configuration.values import slug as checked_slug
 from connectors.delivery import SignatureScheme
-from connectors.endpoint_changes import EndpointDraft, EndpointRefused
-from connectors.endpoint_limits import NAMES as LIMIT_NAMES
-from connectors.endpoint_limits import EndpointLimits
+from connectors.ingress.limit_values import NAMES as LIMIT_NAMES
+from connectors.ingress.limit_values import EndpointLimits
 from connectors.models import Endpoint, Pack
-from connectors.stored_secrets import Secret
 from ops_ui.form_fields import Field
 
 SPOOL: Final = {"": None, "yes": True, "no": False}

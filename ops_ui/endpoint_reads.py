@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from connectors import secrets, stored_secrets
-from connectors.endpoints_cache import keeps_unverified, public_base
-from connectors.ingress_path import ingress_path
+from connectors import secrets
+from connectors.configuration import stored_secrets
+from connectors.configuration.stored_secrets import LiveSecret
+from connectors.ingress.endpoint_facts import keeps_unverified, public_base
+from connectors.ingress.paths import ingress_path
+from connectors.ingress.unverified import KEPT_SECONDS, MOST_KEPT
 from connectors.models import Endpoint, Receipt, UnverifiedDelivery
-from connectors.stored_secrets import LiveSecret
-from connectors.unverified import KEPT_SECONDS, MOST_KEPT
 from ops_ui.models import SignatureFailures
 
 NEWEST_RECEIPTS: Final = 10

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any, Final
 
-from connectors.trace import Trace
+from connectors.operations.trace import Trace
 from ops_ui import job_reads, lane_reads
 from ops_ui.exports import Columns, Rows
 from ops_ui.keyset import Cursor, Page

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from connectors.work_filters import WorkFilter
+from connectors.operations.work_filters import WorkFilter
 
 NAMES: Final = {
     "route": "Route",

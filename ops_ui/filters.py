@@ -10,7 +10,7 @@ from django.core.validators import RegexValidator
 from django.db.models import QuerySet
 
 from connectors.models import Pack, Receipt, Record, Route
-from connectors.work_filters import moment
+from connectors.operations.work_filters import moment
 from ops_ui.keyset import NEWEST_FIRST, Order
 from ops_ui.source_reads import Which
 from projection.models import Event, WorkItem

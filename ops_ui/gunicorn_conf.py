@@ -37,10 +37,10 @@ logger_class = "ops_ui.web_log.WebLog"
 def post_worker_init(worker: Any) -> None:
     """Let each worker look after the spool and the alerts: the one that comes first drains, and tells."""
     del worker
-    from connectors import spool_keeper  # here: Django's apps are loaded by now
+    from connectors.ingress.spool import keeper  # here: Django's apps are loaded by now
     from ops_ui import watch
 
-    spool_keeper.start()
+    keeper.start()
     watch.start()
 
 

@@ -21,7 +21,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from connectors import ingress_path
+from connectors.ingress import paths as ingress_path
 from ops_ui import alerts, counter_files, counts, health, progress, spool_status
 from projection.database import clock
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from django.urls import reverse
 
-from connectors.audit_results import AuditResult
+from connectors.operations.audit_results import AuditResult
 from ops_ui import spool_status
 from ops_ui.counts import Count
 from ops_ui.templatetags.console import span

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from connectors.configuration_export import route_section
+from connectors.configuration.export import route_section
 from projection.facts import RouteFacts
 
 

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from django.http import QueryDict
 
-from connectors import configuration
-from connectors.configuration import Configuration, RouteSection
-from connectors.configuration_errors import BadConfiguration
-from connectors.configuration_export import as_toml, route_section
+from connectors.configuration import file as configuration
+from connectors.configuration.errors import BadConfiguration
+from connectors.configuration.export import as_toml, route_section
+from connectors.configuration.file import Configuration, RouteSection
 from connectors.models import Connection, Pack
 from ops_ui.form_fields import Field, lines
 from projection import flows

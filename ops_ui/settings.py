@@ -78,7 +78,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "ops_ui.metrics.RequestMetrics",
-    "connectors.middleware.IngressFirst",
+    "connectors.ingress.middleware.IngressFirst",
     "ops_ui.middleware.SecurityHeaders",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",

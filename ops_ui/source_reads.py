@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from connectors.models import Record
-from connectors.source_events import newest_of_source
+from connectors.operations.source_events import newest_of_source
 from ops_ui import lane_reads
 from ops_ui.keyset import PAGE_SIZE, Cursor, Page
 from projection.database.sending import Sender

@@ -8,7 +8,7 @@ from typing import Final
 
 from django.conf import settings
 
-from connectors import spool_files
+from connectors.ingress.spool import folder as spool_files
 
 DRAINING_SECONDS: Final = 30.0
 """Younger than this, what waits is being drained; older, somebody should look."""

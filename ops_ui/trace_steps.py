@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
-from connectors.trace import Trace
-from connectors.traced import TracedEvent, TracedFailure, TracedItem, TracedReceipt
+from connectors.operations.trace import Trace
+from connectors.operations.traced import TracedEvent, TracedFailure, TracedItem, TracedReceipt
 from projection.states import TERMINAL, ReceiptState, State
 
 WAYS_SHOWN: Final = 20

@@ -14,7 +14,7 @@ from django.contrib.auth import hashers
 from django.db import connection, connections
 from django.test.utils import setup_databases, teardown_databases
 
-from connectors.ingress_audit import audit_everything
+from connectors.operations.ingress_audit import audit_everything
 from tests.receiver import Receiver, receiving
 
 KEPT_TABLES = {"django_migrations", "django_content_type", "auth_permission", "auth_group", "auth_group_permissions"}
@@ -32,12 +32,13 @@ def empty_tables() -> None:
 
 def forget_what_was_read() -> None:
     """The caches of this process hold rows of the test before."""
-    from connectors import connections as http_connections
-    from connectors import endpoints_cache, installed_packs  # here: Django's apps are loaded by now
+    from connectors.flows import connections as http_connections
+    from connectors.ingress import endpoint_facts  # here: Django's apps are loaded by now
+    from connectors.registry import installed_packs
     from ops_ui import openings
     from projection.claiming import claim
 
-    for cache in (http_connections.of, endpoints_cache.find, installed_packs.of):
+    for cache in (http_connections.of, endpoint_facts.find, installed_packs.of):
         cache.forget()
     claim.forget()
     openings.forget()

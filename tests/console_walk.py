@@ -14,7 +14,7 @@ from django.db.models import Max, Min, Model, QuerySet
 from django.test import Client
 
 from connectors.models import AuditEntry, Endpoint, Pack, Receipt, Record, Route, UnverifiedDelivery
-from connectors.work_filters import WorkFilter
+from connectors.operations.work_filters import WorkFilter
 from ops_ui import bulk_previews, tables
 from ops_ui.filters import MomentField
 from ops_ui.keyset import Cursor

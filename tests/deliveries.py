@@ -8,10 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from connectors import endpoints_cache, installations, installed_packs, models, router
+from connectors import models
+from connectors.configuration import packs as installations
 from connectors.delivery import Headers, IngressRequest, Outcome
-from connectors.receive import receive
-from connectors.router import RouteReport
+from connectors.ingress import endpoint_facts
+from connectors.ingress.receive import receive
+from connectors.registry import installed_packs
+from connectors.routing import router
+from connectors.routing.router import RouteReport
 from projection.admission import activation
 from projection.facts import RouteFacts
 from projection.models import Event, WorkItem
@@ -49,7 +53,7 @@ class Ingress:
 
     def send_body(self, body: bytes) -> Outcome:
         """One delivery with exactly these bytes."""
-        facts = endpoints_cache.load((self.pack.namespace, self.slug))
+        facts = endpoint_facts.load((self.pack.namespace, self.slug))
         assert facts is not None
         return receive(
             facts, IngressRequest("POST", "https://hooks.example.com/", Headers({"content-type": "application/json"}), body)

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from connectors import models, secrets
-from connectors.routes import insert_version
+from connectors.configuration.routes import insert_version
 from projection.facts import PER_EVENT, PROJECTION, InvocationMode, RouteFacts, companion_of
 
 DEFAULT_NAMESPACE = "default"

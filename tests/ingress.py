@@ -9,7 +9,8 @@ from typing import Any
 from django.http import HttpResponse
 from django.test import Client
 
-from connectors import endpoints_cache, models
+from connectors import models
+from connectors.ingress import endpoint_facts
 from tests import factories, signing
 
 
@@ -32,7 +33,7 @@ class Ingress:
 
     def post(self, body: bytes, headers: dict[str, str] | None = None, *, path: str | None = None, **extra: Any) -> HttpResponse:
         """POST a body, signed as the generic pack wants it unless headers are given; anew from the database each time."""
-        endpoints_cache.find.forget()
+        endpoint_facts.find.forget()
         signed = signing.generic(body, self.secret) if headers is None else headers
         kind = extra.pop("content_type", "application/json")
         response: HttpResponse = Client().post(path or self.path, body, content_type=kind, headers=signed, **extra)
@@ -51,9 +52,9 @@ def open_endpoint(
     return Ingress(pack, factories.endpoint(pack, slug, (secret,), **options), secret)
 
 
-def facts(ingress: Ingress) -> endpoints_cache.EndpointFacts:
+def facts(ingress: Ingress) -> endpoint_facts.EndpointFacts:
     """What the receive room knows about the endpoint, read now."""
-    found = endpoints_cache.load((ingress.endpoint.namespace, ingress.endpoint.slug))
+    found = endpoint_facts.load((ingress.endpoint.namespace, ingress.endpoint.slug))
     assert found is not None
     return found
 

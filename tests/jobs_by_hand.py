@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from connectors import bulk_jobs
-from connectors.bulk_jobs import DeadLetters
-from connectors.work_filters import WorkFilter
+from connectors.operations import bulk_jobs
+from connectors.operations.bulk_jobs import DeadLetters
+from connectors.operations.work_filters import WorkFilter
 from projection.bulk import jobs
 from projection.bulk.job_rows import JobKind, JobRow, JobState
 from projection.bulk.steps import run_step

@@ -10,8 +10,8 @@ from typing import Any, Generic, TypeVar
 
 from django.db import connection, transaction
 
-from connectors import route_book, router
 from connectors.models import Receipt
+from connectors.routing import route_table, router
 from projection.completion.complete import end_attempts
 from projection.execution.attempts import Attempt
 from projection.states import State
@@ -65,7 +65,7 @@ def admission_open(ingress: Ingress, *events: dict[str, Any]) -> Iterator[None]:
     """An admission of the events that has written everything and commits when the block ends."""
     receipt_id = ingress.send(*events).receipt_id
     assert receipt_id is not None
-    book = route_book.load(ingress.pack.namespace)
+    book = route_table.load(ingress.pack.namespace)
     readings = router._readings([receipt_id], book)
     with transaction.atomic():
         router._admit(book, readings)

@@ -12,7 +12,7 @@ from django.db import connection
 
 from connectors.bench import sc400
 from connectors.bench.workbench import BenchFailed, empty, own_database, run_worker, server
-from connectors.router import drain_receipts
+from connectors.routing.router import drain_receipts
 from projection.flows import Generation
 from projection.models import WorkItem
 

@@ -28,10 +28,10 @@ from connectors.bench.history_plan import (
     HistoryRefused,
     Size,
 )
-from connectors.changes import NotFound
-from connectors.installations import install
-from connectors.live_packs import live_pack
-from connectors.routes import RouteDraft, publish
+from connectors.configuration.change import NotFound
+from connectors.configuration.live_packs import live_pack
+from connectors.configuration.packs import install
+from connectors.configuration.routes import RouteDraft, publish
 from projection.admission import activation
 from projection.database import clock
 from projection.database.catalogue import catalogue
@@ -40,7 +40,7 @@ from projection.facts import RetryPolicy
 from projection.job_models import Job
 from projection.safe_text import fingerprint
 
-_SQL: Final = Path(__file__).parent / "sql"
+_SQL: Final = Path(__file__).parent
 _sql: Final = Sender(_SQL)
 A_STATEMENT: Final = 50_000
 """Rows that one statement inserts at most: its transaction stays some 50 MB, which every server takes."""

@@ -18,11 +18,11 @@ from django.db import connection
 from connectors.bench.http_load import Load, post
 from connectors.bench.processes import Process, database_url, listening, site
 from connectors.bench.workbench import BenchFailed, commits_durably, empty, own_database, server
-from connectors.endpoint_changes import EndpointDraft, create
-from connectors.ingress_path import ingress_path
-from connectors.installations import install
+from connectors.configuration.endpoints import EndpointDraft, create
+from connectors.configuration.packs import install
+from connectors.configuration.stored_secrets import Secret
+from connectors.ingress.paths import ingress_path
 from connectors.models import Receipt
-from connectors.stored_secrets import Secret
 
 NAMESPACE: Final = "bench"
 SLUG: Final = "bench"

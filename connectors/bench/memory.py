@@ -16,16 +16,16 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Final
 
-from connectors import endpoints_cache
 from connectors.bench.processes import Process, Site, database_url, site
 from connectors.bench.receiver import Receiver, receiving
 from connectors.bench.sc400 import BASE
 from connectors.bench.workbench import BenchFailed, own_database, server
-from connectors.configuration import parse
-from connectors.configuration_apply import apply
+from connectors.configuration.apply import apply
+from connectors.configuration.file import parse
 from connectors.delivery import Headers, IngressRequest
+from connectors.ingress import endpoint_facts
+from connectors.ingress.receive import store
 from connectors.models import Receipt, Record
-from connectors.receive import store
 from projection.models import Event, Worker, WorkItem
 
 FIRST_ITEMS: Final = 10_000
@@ -163,7 +163,7 @@ def _processed() -> int:
 
 def _store(items: Iterable[list[dict[str, Any]]]) -> None:
     """As HubSpot would send them; the events of an item stand in one receipt, so that they are admitted together."""
-    facts = endpoints_cache.load(("bench", "bench"))
+    facts = endpoint_facts.load(("bench", "bench"))
     if facts is None:
         raise BenchFailed("the endpoint of the workload is gone")
     for several in _batched(items, ITEMS_A_RECEIPT):

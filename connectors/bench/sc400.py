@@ -11,13 +11,14 @@ from typing import Any, Final
 
 from django.db.models import Max
 
-from connectors import endpoints_cache, models
+from connectors import models
 from connectors.bench.workbench import BenchFailed, empty, floor_seconds, own_database, run_worker, server, texts_sent
+from connectors.configuration.packs import install
+from connectors.configuration.routes import RouteDraft, publish
 from connectors.delivery import Headers, IngressRequest
-from connectors.installations import install
-from connectors.receive import store
-from connectors.router import RouteReport, namespaces_with_pending, route_batch
-from connectors.routes import RouteDraft, publish
+from connectors.ingress import endpoint_facts
+from connectors.ingress.receive import store
+from connectors.routing.router import RouteReport, namespaces_with_pending, route_batch
 from projection.database import clock
 from projection.facts import PER_EVENT, PROJECTION
 from projection.flows import Generation
@@ -124,7 +125,7 @@ def _events(workload: Workload) -> list[dict[str, Any]]:
 
 def store_events(events: Sequence[dict[str, Any]]) -> int:
     """Store events as HubSpot would send them, EVENTS_A_RECEIPT a delivery; number of deliveries. Raises BenchFailed."""
-    facts = endpoints_cache.load((NAMESPACE, "bench"))
+    facts = endpoint_facts.load((NAMESPACE, "bench"))
     if facts is None:
         raise BenchFailed("the endpoint of the workload is gone")
     bodies = [events[at : at + EVENTS_A_RECEIPT] for at in range(0, len(events), EVENTS_A_RECEIPT)]

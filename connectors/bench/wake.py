@@ -28,9 +28,9 @@ from connectors.bench.processes import PATIENCE_SECONDS, Site, database_url, lis
 from connectors.bench.receiver import Receiver, receiving
 from connectors.bench.relay import Relay, relay
 from connectors.bench.workbench import BenchFailed, own_database, server
-from connectors.configuration import parse
-from connectors.configuration_apply import apply
-from connectors.ingress_path import ingress_path
+from connectors.configuration.apply import apply
+from connectors.configuration.file import parse
+from connectors.ingress.paths import ingress_path
 from connectors.tasks import CLAIM_WORKERS, ROUTERS
 from projection.models import Worker, WorkItem
 from projection.runtime.loop import POLL_SECONDS

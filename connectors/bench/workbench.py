@@ -11,7 +11,7 @@ from typing import Any, Final
 import MySQLdb
 from django.db import connection
 
-from connectors import installed_packs
+from connectors.registry import installed_packs
 from projection import flows
 from projection.admission import activation
 from projection.claiming import claim

@@ -17,9 +17,12 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from connectors import addresses, configuration, configuration_apply, stored_secrets
-from connectors.configuration import Configuration
-from connectors.configuration_report import Report
+from connectors import addresses
+from connectors.configuration import apply as configuration_apply
+from connectors.configuration import file as configuration
+from connectors.configuration import stored_secrets
+from connectors.configuration.file import Configuration
+from connectors.configuration.report import Report
 from connectors.demo import samples
 from connectors.models import Connection, Endpoint
 from connectors.states import EndpointState

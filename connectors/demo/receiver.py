@@ -13,9 +13,9 @@ from django.views.decorators.http import require_POST
 from prometheus_client import Counter
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from connectors import connections
-from connectors.changes import DEFAULT_NAMESPACE
+from connectors.configuration.change import DEFAULT_NAMESPACE
 from connectors.demo import RECEIVER
+from connectors.flows import connections
 
 LONGEST_BODY_BYTES: Final = 32 * 1024 * 1024
 """The largest delivery that any pack takes (GitHub, 25 MiB) with its envelope."""

@@ -13,14 +13,14 @@ from typing import Any, Final
 
 from standardwebhooks import Webhook
 
-from connectors import endpoints_cache
 from connectors.delivery import Headers, IngressRequest
-from connectors.endpoints_cache import EndpointFacts
-from connectors.ingress_path import ingress_path
+from connectors.ingress import endpoint_facts
+from connectors.ingress.endpoint_facts import EndpointFacts
+from connectors.ingress.paths import ingress_path
+from connectors.ingress.receive import receive
 from connectors.models import Receipt
 from connectors.packs.generic import Generic
 from connectors.packs.github import GitHub
-from connectors.receive import receive
 from connectors.signatures.hubspot import TIMESTAMP_HEADER, V3_HEADER, sign_v3
 from connectors.signatures.plain import HmacSha256
 
@@ -101,7 +101,7 @@ def _compact(body: object) -> bytes:
 
 
 def _endpoint(namespace: str, slug: str) -> EndpointFacts:
-    endpoint = endpoints_cache.load((namespace, slug))
+    endpoint = endpoint_facts.load((namespace, slug))
     if endpoint is None:
         raise LookupError(f"the demo's endpoint {slug!r} is missing in namespace {namespace!r}; load the demo's configuration")
     return endpoint

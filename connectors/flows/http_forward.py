@@ -22,8 +22,9 @@ from typing import Final
 import httpx
 from standardwebhooks.webhooks import EmptyWebhookSecretError, Webhook
 
-from connectors import connections, http_client
-from connectors.connections import Destination
+from connectors import http_client
+from connectors.flows import connections
+from connectors.flows.connections import Destination
 from projection.exact_json import NotJson, dump, parse
 from projection.facts import Input
 from projection.flows import DeadLetter, Generation, RetryLater, Unavailable, flow

@@ -7,10 +7,10 @@ upgrades and new versions of its route, and two routes with one event kind feed 
 
 from __future__ import annotations
 
-from connectors import installed_packs
+from connectors.flows.record_fold import RecordState, UnfoldableChange, fold
+from connectors.flows.record_store import RecordIdentity, lock_records, write_records
 from connectors.pack import Change, Pack
-from connectors.record_fold import RecordState, UnfoldableChange, fold
-from connectors.record_store import RecordIdentity, lock_records, write_records
+from connectors.registry import installed_packs
 from projection.exact_json import NotJson
 from projection.facts import Input
 from projection.flows import Generation, flow

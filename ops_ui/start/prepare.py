@@ -113,9 +113,9 @@ def _first_start() -> None:
 
 def _say_what_is_missing() -> None:
     """Work whose code is not here waits silently: most often HEADRACE_APPS was forgotten at this start."""
-    from connectors import missing_code
+    from connectors.registry import import_errors
 
-    for sentence in missing_code.sentences():
+    for sentence in import_errors.sentences():
         _say(f"warning: {sentence}")
 
 

@@ -11,8 +11,8 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpRespons
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 
-from connectors.bulk_jobs import DEFAULT_RATE
-from connectors.work_filters import UnknownName, WorkFilter, from_json
+from connectors.operations.bulk_jobs import DEFAULT_RATE
+from connectors.operations.work_filters import UnknownName, WorkFilter, from_json
 from ops_ui import bulk_previews, filter_words, rooms
 from ops_ui.actions import action, actor_of, back, demand, reason_of
 from ops_ui.dead_filter import DeadLetterFilter

@@ -8,7 +8,7 @@ from typing import Final
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
-from connectors import audited
+from connectors.operations import verbs
 from ops_ui import export_columns, exports, rooms
 from ops_ui.actions import action, actor_of, back, reason_of, tell
 from ops_ui.exports import Export
@@ -83,7 +83,7 @@ def try_now(request: HttpRequest) -> HttpResponse:
     name = request.POST.get("name", "")
     reason = reason_of(request, "Nothing was tried")
     if reason:
-        tried = audited.try_destination(name, actor=actor_of(request), reason=reason)
+        tried = verbs.try_destination(name, actor=actor_of(request), reason=reason)
         refused = None if tried else Refused(name, "not_parked", f"destination {name or '(none)'} is not parked")
         tell(request, refused, f"Destination {name} is tried: the next item is let through.")
     return back(request, "admin:destinations")

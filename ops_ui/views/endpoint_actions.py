@@ -13,15 +13,18 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.debug import sensitive_post_parameters
 
-from connectors import durations, endpoint_changes, endpoints_cache, trial_delivery
-from connectors.changes import ConfigurationRefused, lock_namespace
-from connectors.configuration_errors import BadConfiguration
+from connectors import durations
+from connectors.configuration import endpoints as endpoint_changes
+from connectors.configuration.change import ConfigurationRefused, lock_namespace
+from connectors.configuration.endpoints import EndpointRefused, Rotated
+from connectors.configuration.errors import BadConfiguration
+from connectors.configuration.stored_secrets import Secret
 from connectors.delivery import Outcome
-from connectors.endpoint_changes import EndpointRefused, Rotated
-from connectors.endpoints_cache import EndpointFacts
+from connectors.ingress import endpoint_facts
+from connectors.ingress.endpoint_facts import EndpointFacts
 from connectors.models import Endpoint, Pack
-from connectors.reverify import Reverified, reverify
-from connectors.stored_secrets import Secret
+from connectors.operations import test_delivery
+from connectors.operations.reverify import Reverified, reverify
 from ops_ui import endpoint_forms, rooms
 from ops_ui.actions import REASON_CHARACTERS, action, actor_of, back, reason_of
 from ops_ui.configuring import attempt
@@ -177,11 +180,11 @@ def try_endpoint(request: HttpRequest, endpoint_id: int) -> HttpResponse:
 def _send(request: HttpRequest, endpoint: Endpoint) -> Outcome:
     headers = endpoint_forms.headers(request.POST.get("headers", ""))
     body = request.POST.get("body", "").replace("\r\n", "\n")
-    return trial_delivery.send(_facts(endpoint), headers, body, actor=actor_of(request), reason=optional_reason(request))
+    return test_delivery.send(_facts(endpoint), headers, body, actor=actor_of(request), reason=optional_reason(request))
 
 
 def _facts(endpoint: Endpoint) -> EndpointFacts:
-    found = endpoints_cache.load((endpoint.namespace, endpoint.slug))
+    found = endpoint_facts.load((endpoint.namespace, endpoint.slug))
     if found is None:
         raise ConfigurationRefused(f"endpoint {endpoint.slug!r} was removed with its pack")
     return found

@@ -10,11 +10,13 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.vary import vary_on_headers
 
-from connectors import endpoint_changes, endpoints_cache, trial_delivery
+from connectors.configuration import endpoints as endpoint_changes
 from connectors.delivery import SignatureScheme
+from connectors.ingress import endpoint_facts
 from connectors.models import Endpoint, Pack
+from connectors.operations import test_delivery
+from connectors.operations.test_delivery import TrialRefused
 from connectors.states import EndpointState
-from connectors.trial_delivery import TrialRefused
 from ops_ui import configuring, endpoint_forms, endpoint_reads, export_columns, exports, onboarding, rooms
 from ops_ui.exports import Export
 from ops_ui.form_fields import Field, with_problems
@@ -125,12 +127,12 @@ def _trial(request: HttpRequest, endpoint: Endpoint) -> dict[str, Any] | None:
     """The form of a test delivery with a fresh sample, or why there is none; None: this person sends none."""
     if not request.user.has_perm("connectors.try_endpoint"):
         return None
-    facts = endpoints_cache.load((endpoint.namespace, endpoint.slug))
-    why = trial_delivery.obstacle(facts) if facts is not None else "it is gone"
+    facts = endpoint_facts.load((endpoint.namespace, endpoint.slug))
+    why = test_delivery.obstacle(facts) if facts is not None else "it is gone"
     if facts is None or why is not None:
         return {"obstacle": why}
     try:
-        sample = trial_delivery.sample_of(facts)
+        sample = test_delivery.sample_of(facts)
     except TrialRefused as refused:
         return {"headers": "content-type: application/json", "body": "{}", "note": str(refused)}
     return {"headers": "\n".join(f"{name}: {value}" for name, value in sample.headers.items()), "body": sample.text}

@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
 
 from connectors.models import Route
-from connectors.work_detail import replays
+from connectors.operations.work_detail import replays
 from ops_ui import charts, labels, range_reads, rooms
 from ops_ui.filters import GenerationFilter
 from ops_ui.pages import Listing, Urls, page, show, show_list

@@ -13,8 +13,8 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.views.decorators.vary import vary_on_headers
 
-from connectors import bulk_jobs
-from connectors.work_filters import WorkFilter, from_json
+from connectors.operations import bulk_jobs
+from connectors.operations.work_filters import WorkFilter, from_json
 from ops_ui import counts, export_columns, exports, filter_words, job_reads, keyset, labels, rooms
 from ops_ui.actions import action, actor_of, back, reason_of
 from ops_ui.exports import Export

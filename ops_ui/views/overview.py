@@ -13,7 +13,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.vary import vary_on_headers
 
-from connectors import audit_results
+from connectors.operations import audit_results
 from ops_ui import blocked_lanes, counts, dead_reads, flow_reads, input_counts, overview_alerts, rooms
 from ops_ui.charts import age_marks, age_share
 from ops_ui.counts import CONSOLE_CAP, Count, Waiting

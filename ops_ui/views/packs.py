@@ -15,10 +15,12 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpRespons
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 
-from connectors import configuration_export, installations, pack
-from connectors.changes import DEFAULT_NAMESPACE
-from connectors.configuration_values import slug
-from connectors.installations import InstallationRefused, Upgraded
+from connectors import pack
+from connectors.configuration import export as configuration_export
+from connectors.configuration import packs as installations
+from connectors.configuration.change import DEFAULT_NAMESPACE
+from connectors.configuration.packs import InstallationRefused, Upgraded
+from connectors.configuration.values import slug
 from connectors.models import Endpoint, Namespace, Pack, Route
 from connectors.states import LIVE_PACK_STATES, EndpointState, PackState
 from ops_ui import configuring, endpoint_reads, export_columns, exports, rooms

@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 
 from connectors.models import Receipt
-from connectors.quarantine import reroute
+from connectors.routing.quarantine import reroute
 from ops_ui.actions import action, actor_of, back, reason_of, tell
 from ops_ui.pages import Urls
 from projection.refusals import Refused

@@ -8,8 +8,8 @@ from typing import Final
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
 
+from connectors.flows.record_fold import SetValue, properties_of
 from connectors.models import Record
-from connectors.record_fold import SetValue, properties_of
 from ops_ui import labels, rooms
 from ops_ui.filters import RecordFilter
 from ops_ui.pages import Listing, Urls, page, show, show_list

@@ -12,12 +12,14 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpRespons
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 
-from connectors import configuration_apply, route_trial, routes
-from connectors.configuration_errors import BadConfiguration
-from connectors.configuration_export import as_toml, route_section
-from connectors.live_packs import live_pack
+from connectors.configuration import apply as configuration_apply
+from connectors.configuration import routes
+from connectors.configuration.errors import BadConfiguration
+from connectors.configuration.export import as_toml, route_section
+from connectors.configuration.live_packs import live_pack
+from connectors.configuration.routes import Published
 from connectors.models import Route
-from connectors.routes import Published
+from connectors.routing import dry_run
 from ops_ui import configuring, endpoint_forms, rooms, route_changes, route_forms
 from ops_ui.actions import REASON_CHARACTERS, action, actor_of, reason_of
 from ops_ui.form_fields import Field, filled, with_problems
@@ -151,7 +153,7 @@ def _tried(request: HttpRequest, one: OneRoute) -> dict[str, Any]:
     report = configuration_apply.apply(one.configuration, actor=actor_of(request), dry_run=True)
     facts = _facts(one)
     current = routes.all_current(one.namespace)
-    trial = route_trial.against(facts, current, route_trial.read(one.namespace, facts.pack_name))
+    trial = dry_run.against(facts, current, dry_run.read(one.namespace, facts.pack_name))
     before = next((each for each in current if each.key == one.key), None)
     most = max((each.events for each in trial.estimates), default=0)
     return {

@@ -10,11 +10,12 @@ from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 
-from connectors import audited, moments, pausing
-from connectors.changes import NotFound
-from connectors.lane_names import NamedLane, find_lanes
+from connectors.configuration import pausing
+from connectors.configuration.change import NotFound
+from connectors.configuration.pausing import Kind, Paused
 from connectors.models import Namespace, Pack, Route
-from connectors.pausing import Kind, Paused
+from connectors.operations import parse_deadline, verbs
+from connectors.operations.lane_names import NamedLane, find_lanes
 from ops_ui import counts, export_columns, exports, rooms
 from ops_ui.actions import action, actor_of, back, reason_of, tell
 from ops_ui.exports import Export
@@ -177,7 +178,7 @@ def _until(request: HttpRequest, undone: str) -> tuple[datetime | None, bool]:
         return None, False
     now = clock.now()
     try:
-        ends = moments.ahead(text, now)
+        ends = parse_deadline.ahead(text, now)
     except ValueError as wrong:
         messages.error(request, f"{undone}: {wrong}.")
         return None, True
@@ -193,7 +194,7 @@ def hold(request: HttpRequest, lane_key: str) -> HttpResponse:
     reason = reason_of(request, "The lane is not held")
     ends, wrong = _until(request, "The lane is not held") if reason else (None, True)
     if reason and not wrong:
-        held = audited.hold(lane, actor=actor_of(request), reason=reason, release_at=ends)
+        held = verbs.hold(lane, actor=actor_of(request), reason=reason, release_at=ends)
         refused = None if held else Refused(lane_key, "already_held", f"lane {lane.lane} is held already")
         tell(request, refused, f"Lane {lane.lane} is held; what runs runs to its end.")
     return back(request, "admin:lane", lane_key)
@@ -205,7 +206,7 @@ def release(request: HttpRequest, lane_key: str) -> HttpResponse:
     lane = _lane(lane_key)
     reason = reason_of(request, "The lane is not released")
     if reason:
-        released = audited.release(lane, actor=actor_of(request), reason=reason)
+        released = verbs.release(lane, actor=actor_of(request), reason=reason)
         refused = None if released else Refused(lane_key, "not_held", f"lane {lane.lane} is not held")
         tell(request, refused, f"Lane {lane.lane} is released.")
     return back(request, "admin:lane", lane_key)

@@ -10,8 +10,8 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 
 from connectors.models import Receipt
-from connectors.trace import WAYS, Trace
-from connectors.trace import trace as trace_of
+from connectors.operations.trace import WAYS, Trace
+from connectors.operations.trace import trace as trace_of
 from ops_ui import export_columns, exports, labels, rooms, trace_steps
 from ops_ui.exports import Export
 from ops_ui.pages import Urls, page, show

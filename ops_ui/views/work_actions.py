@@ -9,7 +9,7 @@ from typing import Final
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
-from connectors import audited
+from connectors.operations import verbs
 from ops_ui.actions import action, actor_of, back, reason_of, tell
 from ops_ui.pages import Urls
 from ops_ui.rooms import HasPermissions
@@ -50,13 +50,13 @@ def _offer(user: HasPermissions, right: str, title: str, url: str, *, ends_work:
 @action("projection.retry_workitem")
 def retry_now(request: HttpRequest, work_id: str) -> HttpResponse:
     """Ends the wait of an item that waits to retry."""
-    return _act(request, work_id, "Its wait was not ended", audited.retry_now, "It is due now; the next claim takes it.")
+    return _act(request, work_id, "Its wait was not ended", verbs.retry_now, "It is due now; the next claim takes it.")
 
 
 @action("projection.cancel_workitem")
 def cancel(request: HttpRequest, work_id: str) -> HttpResponse:
     """Ends work that nobody executes."""
-    return _act(request, work_id, "It was not cancelled", audited.cancel, "It is cancelled; its successor and its lane move on.")
+    return _act(request, work_id, "It was not cancelled", verbs.cancel, "It is cancelled; its successor and its lane move on.")
 
 
 def _act(request: HttpRequest, work_id: str, undone: str, verb: Callable[..., object], done: str) -> HttpResponse:

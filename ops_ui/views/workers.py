@@ -8,8 +8,8 @@ from typing import Final
 from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 
-from connectors import audit_results
 from connectors.models import Upkeep
+from connectors.operations import audit_results
 from ops_ui import counts, export_columns, exports, rooms
 from ops_ui.exports import Export
 from ops_ui.pages import Urls, page, show

@@ -8,11 +8,6 @@
 -- optimizer believes of it (GROUP BY reads the whole backlog where statistics are old). No row: nothing waits.
 {branches}
 
--- name: earliest_of_class
--- A branch of read_due_classes: the first waiting item of a state among the classes of {condition}. One step into ix_work_claim.
-(SELECT State, QueueClass, RunAfter, UTC_TIMESTAMP(6) FROM `_System_ConnectorWorkItem`
- WHERE State = %s AND {condition} ORDER BY QueueClass, RunAfter, Id LIMIT 1)
-
 -- name: preselect_work_items
 -- Candidates of one state and class, oldest first: due, nothing of it closed, lane neither held nor holding, first due item of its lane, flow
 -- known here, its event not leased by an old binary. Before activation of projections only what an old binary has ended: its lane goes on.

@@ -91,7 +91,7 @@ INVARIANTS: Final = (
     _of_work_items("lane_stranded", "it is blocked, but no live item of lane {0} is ahead of it or holds the lane"),
     _of_work_items("lane_first_due", "it is the first due item of lane {0}, but blocked behind items that settle"),
 )
-"""What holds in the projection's tables. The ingress adds its own (`connectors.ingress_audit`)."""
+"""What holds in the projection's tables. The ingress adds its own (`connectors.operations.ingress_audit`)."""
 
 
 @dataclass(slots=True)

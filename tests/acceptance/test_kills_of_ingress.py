@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 
-from connectors import endpoints_cache, spool_files, spooling
 from connectors.delivery import Headers, IngressRequest
-from connectors.receive import draft_of
-from connectors.spooled import identified
+from connectors.ingress import endpoint_facts
+from connectors.ingress.receive import draft_of
+from connectors.ingress.spool import folder as spool_files
+from connectors.ingress.spool import spooling
+from connectors.ingress.spool.spooled import identified
 from projection.models import Event
 from tests.faults.children import Command, Nursery
 from tests.faults.kills import EveryPoint, rooms
@@ -51,7 +53,7 @@ def test_what_drains_the_spool(nursery: Nursery, tmp_path: Path, settings: Any) 
     settings.HEADRACE_SPOOL_DIR = tmp_path / "spool"
     own = {"HEADRACE_SPOOL_DIR": str(tmp_path / "spool")}
     world = World(nursery, item_a_delivery())
-    endpoint = endpoints_cache.load(("default", "main"))
+    endpoint = endpoint_facts.load(("default", "main"))
     assert endpoint is not None
     drain = ("spool", "drain")
 
@@ -65,7 +67,7 @@ def test_what_drains_the_spool(nursery: Nursery, tmp_path: Path, settings: Any) 
         world.receipts += Counter(routed=3, rejected=1)
         return [drain]
 
-    kills = EveryPoint(nursery, spooled, {"settings": own, "constants": {"connectors.spool_drain.BATCH": 2}})
+    kills = EveryPoint(nursery, spooled, {"settings": own, "constants": {"connectors.ingress.spool.drain.BATCH": 2}})
     for _ in kills:
         nursery.succeed(drain, settings=own)
         assert spool_files.is_empty()
@@ -92,7 +94,7 @@ def test_what_routes(nursery: Nursery) -> None:
         world.receipts += Counter(routed=4, rejected=1, quarantined=1)
         return [[*ROUTE, "--batch", "2"]]
 
-    sizes = {"connectors.router.QUARANTINE_AFTER": 1, **AT_ONCE}
+    sizes = {"connectors.routing.router.QUARANTINE_AFTER": 1, **AT_ONCE}
     kills = EveryPoint(nursery, pending, {"constants": sizes})
     for _ in kills:
         world.go_on(sizes)

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from connectors.ingress_audit import audit_everything
 from connectors.models import AuditEntry, Receipt
-from connectors.retention import retain
-from connectors.work_filters import WorkFilter
+from connectors.operations.ingress_audit import audit_everything
+from connectors.operations.work_filters import WorkFilter
+from connectors.retention.prune import retain
 from projection.bulk.job_rows import JobKind, JobRow, JobState
 from projection.database import clock
 from projection.models import Event, WorkItem
@@ -79,7 +79,7 @@ def test_a_purge(nursery: Nursery) -> None:
         "projection.retention.prune.KEYS_A_UNIT": 1,
         "projection.retention.prune.ITEMS_A_UNIT": 2,
         "projection.retention.oldest_ends.GENERATIONS_A_UNIT": 1,
-        "connectors.receipt_prune.RECEIPTS_A_UNIT": 1,
+        "connectors.retention.receipts.RECEIPTS_A_UNIT": 1,
     }
     world = World(nursery, forms=("atomic", "plain"))
     prune = ("prune",)
@@ -114,7 +114,7 @@ def rows() -> dict[str, int]:
 
 def test_an_erasure(nursery: Nursery) -> None:
     """Her id is in every payload of hers."""
-    sizes = {"connectors.erased_sources.EVENTS_A_UNIT": 1}
+    sizes = {"connectors.retention.erased_sources.EVENTS_A_UNIT": 1}
     world = World(nursery, forms=("atomic", "plain"))
     erase: list[Command] = []
 

@@ -6,8 +6,8 @@ import pytest
 
 from connectors.bench import history
 from connectors.bench.history_plan import ERRORS, HistoryRefused, Size
-from connectors.ingress_audit import audit_everything
 from connectors.models import Namespace, Receipt, Record, Route
+from connectors.operations.ingress_audit import audit_everything
 from projection.facts import RouteFacts
 from projection.identity import generation_work_id, lane_key, projection_key
 from projection.job_models import JobItem

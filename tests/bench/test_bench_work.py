@@ -10,7 +10,7 @@ from django.db import connection
 
 from connectors.bench import drain, sc400
 from connectors.bench.workbench import BenchFailed
-from connectors.router import RouteReport
+from connectors.routing.router import RouteReport
 from projection.flows import Generation
 from projection.models import Event, WorkItem
 from tests import commands

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from connectors import models
-from connectors.work_filters import WorkFilter
+from connectors.operations.work_filters import WorkFilter
 from ops_ui import bulk_previews
 from projection import identity
 from projection.bulk.job_rows import JobKind

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import BrowserContext, expect
 
-from connectors import endpoints_cache, router
 from connectors.delivery import Headers, IngressRequest
+from connectors.ingress import endpoint_facts
+from connectors.ingress.receive import receive
 from connectors.models import Endpoint, Pack, Route
-from connectors.receive import receive
+from connectors.routing import router
 from projection.admission import activation
 from tests import factories, rows, signing
 from tests.browser.conftest import Visit, log_in
@@ -44,7 +45,7 @@ def test_a_provider_is_connected_from_the_pack_to_the_first_routed_delivery(admi
     expect(page.locator(".stage-now .stage-name")).to_have_text("Waiting")
     quiet(admin)
 
-    facts = endpoints_cache.load(("default", "org"))
+    facts = endpoint_facts.load(("default", "org"))
     assert facts is not None
     body = b'{"action":"opened","issue":{"id":1},"repository":{"id":2}}'
     wrong = signing.github(body, "not the secret", event="issues", delivery="1")

@@ -7,8 +7,8 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from connectors import bulk_preview
 from connectors.models import AuditEntry
+from connectors.operations import bulk_preview
 from projection.bulk import jobs
 from projection.bulk.job_rows import JobKind, JobState
 from projection.models import WorkItem

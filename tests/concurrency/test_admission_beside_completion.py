@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from django.db import transaction
 
-from connectors.router import drain_receipts
+from connectors.routing.router import drain_receipts
 from projection.claiming.rescue import rescue
 from projection.database.transactions import run_unit
 from projection.execution.attempts import Attempt

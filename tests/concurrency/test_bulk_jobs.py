@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import OperationalError, connection, transaction
 
-from connectors import bulk_jobs
-from connectors.bulk_jobs import DeadLetters
+from connectors.operations import bulk_jobs
+from connectors.operations.bulk_jobs import DeadLetters
 from projection.admission.admit import lock_admission
 from projection.bulk import jobs
 from projection.bulk.job_rows import JobKind, JobRow, JobState

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from connectors.router import drain_receipts
+from connectors.routing.router import drain_receipts
 from projection.claiming.claim import claim
 from projection.completion import lanes
 from projection.completion.complete import Ending, complete

@@ -10,12 +10,14 @@ from queue import Queue
 
 from django.db import connection, transaction
 
-from connectors import configuration_apply, installations, routes
-from connectors.changes import lock_namespace
-from connectors.configuration import parse
-from connectors.installations import InstallationRefused
+from connectors.configuration import apply as configuration_apply
+from connectors.configuration import packs as installations
+from connectors.configuration import routes
+from connectors.configuration.change import lock_namespace
+from connectors.configuration.file import parse
+from connectors.configuration.packs import InstallationRefused
+from connectors.configuration.routes import RouteDraft
 from connectors.models import Namespace, Pack, Route
-from connectors.routes import RouteDraft
 from projection.facts import PER_EVENT
 from tests.lock_waits import await_lock_wait, own_connection_id
 

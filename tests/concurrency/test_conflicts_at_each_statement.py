@@ -14,8 +14,8 @@ from contextlib import suppress
 import pytest
 from django.db import OperationalError
 
-from connectors import audited
 from connectors.models import AuditEntry
+from connectors.operations import verbs
 from projection.execution.worker import drain_claims
 from projection.models import WorkFailure, WorkItem
 from tests.conftest import forget_what_was_read
@@ -119,7 +119,7 @@ def test_of_a_replay(code: int) -> None:
         dead[:] = WorkItem.objects.filter(source_lane=f"contact:{contact}").values_list("work_id", flat=True)
 
     def replay() -> None:
-        audited.replay(dead, actor="ann", reason="open again")
+        verbs.replay(dead, actor="ann", reason="open again")
 
     def finish() -> None:
         replay()

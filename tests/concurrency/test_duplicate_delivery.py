@@ -9,9 +9,9 @@ import pytest
 from django.db import connection, connections
 from django.http import HttpResponse
 
-from connectors import metrics
+from connectors.ingress import metrics
 from connectors.models import Receipt
-from connectors.router import drain_receipts
+from connectors.routing.router import drain_receipts
 from projection.models import Event, WorkItem
 from tests import factories
 from tests.ingress import Ingress, answer, open_endpoint

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from connectors import endpoints_cache, router
 from connectors.delivery import Headers, IngressRequest
-from connectors.erase import Erased, erase_source
-from connectors.erased_bodies import Source
-from connectors.erased_sources import find_source
+from connectors.ingress import endpoint_facts
+from connectors.ingress.receive import store
 from connectors.models import AuditEntry, Receipt
-from connectors.receive import store
+from connectors.retention.erase import Erased, erase_source
+from connectors.retention.erased_bodies import Source
+from connectors.retention.erased_sources import find_source
+from connectors.routing import router
 from projection.admission import activation
 from projection.execution.worker import drain_claims
 from projection.flows import DeadLetter
@@ -144,7 +145,7 @@ def test_another_body_of_one_who_looked_before_the_erasure_and_stores_after_it(k
 
 def test_another_body_that_is_stored_but_not_committed_is_waited_for(keyed: Ingress) -> None:
     """As a drain of the spool does: several deliveries in one transaction."""
-    facts = endpoints_cache.load(("default", "main"))
+    facts = endpoint_facts.load(("default", "main"))
     assert facts is not None
 
     def drain() -> str:

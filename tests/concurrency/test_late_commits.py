@@ -6,7 +6,7 @@ import pytest
 from django.db import transaction
 
 from connectors.models import Receipt
-from connectors.router import drain_receipts
+from connectors.routing.router import drain_receipts
 from projection.execution.worker import drain_claims
 from projection.models import Event
 from tests import factories

@@ -19,8 +19,8 @@ from django_q.models import OrmQ, Schedule
 from django_q.signing import SignedPackage
 
 from connectors.models import Upkeep
+from connectors.retention.maintenance import Done, run_if_due
 from connectors.tasks import SCHEDULES
-from connectors.upkeep import Done, run_if_due
 from projection import tasks
 from projection.execution.worker import Stop
 from projection.runtime import stop_flag

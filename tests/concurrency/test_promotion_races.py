@@ -12,7 +12,7 @@ from datetime import timedelta
 import pytest
 from django.db.models import F
 
-from connectors.router import drain_receipts
+from connectors.routing.router import drain_receipts
 from projection.database import transactions
 from projection.execution.worker import drain_claims
 from projection.flows import DeadLetter, Generation

@@ -9,10 +9,10 @@ from queue import Queue
 import pytest
 from django.db import connection, transaction
 
-from connectors import installed_packs
+from connectors.flows.record_fold import properties_of
 from connectors.flows.record_table import record_table
 from connectors.models import Record
-from connectors.record_fold import properties_of
+from connectors.registry import installed_packs
 from projection.database.transactions import run_unit
 from projection.facts import RouteFacts
 from projection.flows import Generation

@@ -10,7 +10,7 @@ from django.db import connections
 
 from connectors import models, secrets
 from connectors.models import Receipt
-from connectors.reverify import Reverified, reverify
+from connectors.operations.reverify import Reverified, reverify
 from tests import signing
 from tests.ingress import facts, open_endpoint
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from django.db import transaction
 
-from connectors import installations
+from connectors.configuration import packs as installations
 from connectors.models import Receipt
-from connectors.router import drain_receipts, route_batch
+from connectors.routing.router import drain_receipts, route_batch
 from projection.admission.admit import lock_admission
 from projection.execution.worker import drain_claims
 from projection.flows import DeadLetter

@@ -14,8 +14,8 @@ from django.db import DatabaseError, OperationalError, connection
 
 from connectors import audit_log
 from connectors.models import AuditEntry, Receipt
-from connectors.router import drain_receipts
-from connectors.sweep import sweep
+from connectors.routing.router import drain_receipts
+from connectors.routing.sweep import sweep
 from projection import flows
 from projection.database import transactions
 from projection.execution.worker import drain_claims

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from django.db.models import Sum
 
-from connectors.ingress_audit import audit_everything
 from connectors.models import AuditEntry, Receipt
-from connectors.router import drain_receipts
+from connectors.operations.ingress_audit import audit_everything
+from connectors.routing.router import drain_receipts
 from projection.admission import activation
 from projection.completion.complete import complete
 from projection.database import clock

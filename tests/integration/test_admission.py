@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from connectors import routes
 from connectors.bench.workbench import texts_sent
+from connectors.configuration import routes
 from connectors.models import Namespace, Receipt
-from connectors.router import drain_receipts
+from connectors.routing.router import drain_receipts
 from projection.execution.worker import drain_claims
 from projection.identity import lane_key
 from projection.models import Event, WorkItem

@@ -8,8 +8,8 @@ from io import StringIO
 import pytest
 from django.core.management import call_command
 
-from connectors.ingress_audit import audit_everything
 from connectors.models import Namespace, Receipt
+from connectors.operations.ingress_audit import audit_everything
 from projection.database.clock import now
 from tests import factories
 from tests.rows import PAGES, event_row, work_row

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from connectors.ingress_audit import audit_everything
+from connectors.operations.ingress_audit import audit_everything
 from projection import flows
 from projection.completion import lanes
 from projection.execution.worker import drain_claims

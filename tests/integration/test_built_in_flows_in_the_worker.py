@@ -14,8 +14,8 @@ from cryptography.fernet import Fernet
 from standardwebhooks.webhooks import Webhook
 
 from connectors import http_client
+from connectors.flows.record_fold import properties_of
 from connectors.models import Connection, Receipt, Record
-from connectors.record_fold import properties_of
 from connectors.testing import assert_inputs, configure, deliver, drain, generations, settle
 from projection.database.clock import now
 from projection.models import Event, WorkFailure

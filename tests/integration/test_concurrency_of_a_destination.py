@@ -12,7 +12,7 @@ import pytest
 from cryptography.fernet import Fernet
 
 from connectors import http_client
-from connectors.router import drain_receipts
+from connectors.routing.router import drain_receipts
 from connectors.testing import configure, deliver
 from projection.execution.worker import claim_loop
 from projection.models import WorkFailure, WorkItem

@@ -8,13 +8,17 @@ from dataclasses import replace
 import pytest
 from django.db import connection
 
-from connectors import configuration_export, endpoint_changes, installations, pack, routes, secrets
-from connectors.configuration import parse
-from connectors.configuration_apply import apply, draft_of
-from connectors.configuration_errors import BadConfiguration
-from connectors.configuration_report import Extra
+from connectors import pack, secrets
+from connectors.configuration import endpoints as endpoint_changes
+from connectors.configuration import export as configuration_export
+from connectors.configuration import packs as installations
+from connectors.configuration import routes
+from connectors.configuration.apply import apply, draft_of
+from connectors.configuration.errors import BadConfiguration
+from connectors.configuration.file import parse
+from connectors.configuration.report import Extra
+from connectors.configuration.stored_secrets import Secret
 from connectors.models import AuditEntry, Connection, Endpoint, Namespace, Pack, Route
-from connectors.stored_secrets import Secret
 from projection.database import clock
 
 ACTOR = "test"

@@ -8,7 +8,7 @@ import json
 import pytest
 from django.core.management import CommandError, call_command
 
-from connectors.live_packs import live_pack
+from connectors.configuration.live_packs import live_pack
 from connectors.models import AuditEntry, Endpoint, Pack, Route
 
 FILE = """

@@ -11,9 +11,9 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from connectors import bulk_preview
 from connectors.models import AuditEntry
-from connectors.work_filters import WorkFilter, from_json
+from connectors.operations import bulk_preview
+from connectors.operations.work_filters import WorkFilter, from_json
 from ops_ui import bulk_previews
 from ops_ui.preview_models import Preview, PreviewPart
 from projection.bulk import jobs

@@ -10,7 +10,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from connectors.work_filters import WorkFilter
+from connectors.operations.work_filters import WorkFilter
 from ops_ui import dead_reads, keyset
 from ops_ui.dead_filter import select
 from projection.database.clock import now

@@ -12,9 +12,11 @@ import pytest
 from django.conf import LazySettings
 from django.test import Client
 
-from connectors import endpoints_cache, models, router, secrets
+from connectors import models, secrets
+from connectors.ingress import endpoint_facts
 from connectors.models import AuditEntry, Endpoint, Receipt, UnverifiedDelivery
-from connectors.trial_delivery import MARK
+from connectors.operations.test_delivery import MARK
+from connectors.routing import router
 from projection.admission import activation
 from projection.database.clock import now
 from projection.models import Event
@@ -280,12 +282,12 @@ def test_an_unrouted_delivery_says_what_to_publish() -> None:
 
 def test_a_failed_signature_is_seen_with_its_reason_and_admitted_after_the_secret_was_mended() -> None:
     endpoint = made("org", "github")
-    facts = endpoints_cache.load(("default", "org"))
+    facts = endpoint_facts.load(("default", "org"))
     assert facts is not None
     body = b'{"action":"opened"}'
     headers = signing.github(body, "their secret", delivery="1")
     from connectors.delivery import Headers, IngressRequest
-    from connectors.receive import receive
+    from connectors.ingress.receive import receive
 
     receive(facts, IngressRequest("POST", facts.url, Headers(headers), body))
     client = admin()

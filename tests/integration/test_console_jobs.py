@@ -9,8 +9,8 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from connectors import bulk_jobs
 from connectors.models import AuditEntry
+from connectors.operations import bulk_jobs
 from ops_ui import job_reads
 from ops_ui.job_progress import progress, standing
 from projection.bulk import jobs

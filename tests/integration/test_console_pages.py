@@ -10,8 +10,8 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from connectors.flows.record_fold import SetValue, properties_text
 from connectors.models import AuditEntry, Endpoint, Pack, Receipt, Record
-from connectors.record_fold import SetValue, properties_text
 from projection.database.clock import now
 from tests import console_world, factories, rows
 from tests.console_world import BIG, HOSTILE, LISTS, World

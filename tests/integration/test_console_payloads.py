@@ -10,7 +10,7 @@ import pytest
 from django.contrib.auth.models import Permission
 from django.test import Client
 
-from connectors import routes
+from connectors.configuration import routes
 from connectors.models import AuditEntry, Receipt, Route, UnverifiedDelivery
 from ops_ui import payload_reads, payload_view, payload_window
 from projection.models import Event

@@ -15,9 +15,9 @@ from django.db import connection
 from django.test import Client
 from django.urls import URLPattern, get_resolver, reverse
 
-from connectors import bulk_jobs
 from connectors.models import AuditEntry, Namespace, Pack, Route
-from connectors.work_filters import WorkFilter
+from connectors.operations import bulk_jobs
+from connectors.operations.work_filters import WorkFilter
 from ops_ui import bulk_previews
 from projection.bulk import jobs
 from projection.bulk.job_rows import JobKind

@@ -11,9 +11,11 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from connectors import models, route_trial, routes
+from connectors import models
+from connectors.configuration import routes
 from connectors.models import AuditEntry, Route
-from connectors.route_trial import Trial
+from connectors.routing import dry_run
+from connectors.routing.dry_run import Trial
 from projection.database.clock import now
 from projection.facts import RouteFacts
 from tests import console_world, factories, rows
@@ -257,11 +259,11 @@ def test_ids_that_fold_together_are_one_record(admin: Client) -> None:
 
 
 def test_a_look_is_bounded_and_says_so(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(route_trial, "LOOKED_AT", 4)
+    monkeypatch.setattr(dry_run, "LOOKED_AT", 4)
     contacts("old", count=3)
     contacts("contact.creation", count=4)
     with CaptureQueriesContext(connection) as queries:
-        looked = route_trial.read("default", "hubspot")
+        looked = dry_run.read("default", "hubspot")
     assert (looked.events, looked.is_all, {fact.kind for fact in looked.facts}) == (4, False, {"contact.creation"})
     assert len(queries) == 2
     assert "Payload" not in "".join(query["sql"] for query in queries)

@@ -12,8 +12,10 @@ from django.test import RequestFactory
 from django.urls import resolve
 from standardwebhooks import Webhook
 
-from connectors import connections, demo, endpoints_cache, secrets
+from connectors import demo, secrets
 from connectors.demo import samples
+from connectors.flows import connections
+from connectors.ingress import endpoint_facts
 from connectors.management.commands.load_demo import local_url
 from connectors.models import AuditEntry, Connection, Endpoint, Receipt
 from ops_ui.environment import Bind
@@ -31,7 +33,7 @@ def load_demo(*arguments: str) -> dict:
 @pytest.fixture(autouse=True)
 def _fresh():
     connections.of.forget()
-    endpoints_cache.find.forget()
+    endpoint_facts.find.forget()
 
 
 def test_loading_makes_the_configuration_and_stores_every_sample_once(database):

@@ -13,9 +13,12 @@ from django.core.handlers.wsgi import WSGIRequest
 from django.db import connection
 from django.urls import resolve
 
-from connectors import connections, demo, endpoints_cache, installed_packs
+from connectors import demo
+from connectors.flows import connections
+from connectors.ingress import endpoint_facts
 from connectors.models import Receipt, Record
-from connectors.router import drain_receipts
+from connectors.registry import installed_packs
+from connectors.routing.router import drain_receipts
 from projection.admission import activation
 from projection.execution.worker import drain_claims
 from projection.models import Event, WorkItem
@@ -39,7 +42,7 @@ def _application(environ, start_response):
 @pytest.fixture
 def service(database, settings) -> Iterator[str]:
     settings.HEADRACE_FORWARD_ALLOWED_NETWORKS = ["127.0.0.0/8"]
-    for cache in (connections.of, endpoints_cache.find, installed_packs.of):
+    for cache in (connections.of, endpoint_facts.find, installed_packs.of):
         cache.forget()
     with make_server("127.0.0.1", 0, _application, handler_class=_Quiet) as server:
         thread = threading.Thread(target=server.serve_forever)

@@ -6,9 +6,13 @@ import json
 
 import pytest
 
-from connectors import configuration, configuration_apply, configuration_export, durations, endpoints_cache
-from connectors.configuration_errors import BadConfiguration
-from connectors.endpoint_limits import EndpointLimits
+from connectors import durations
+from connectors.configuration import apply as configuration_apply
+from connectors.configuration import export as configuration_export
+from connectors.configuration import file as configuration
+from connectors.configuration.errors import BadConfiguration
+from connectors.ingress import endpoint_facts
+from connectors.ingress.limit_values import EndpointLimits
 from connectors.models import Endpoint
 from tests import factories
 from tests.commands import run
@@ -26,7 +30,7 @@ def apply(text: str) -> list[str]:
 
 def test_limits_are_applied_and_exported_as_they_were_written() -> None:
     apply(ENDPOINT + LIMITS)
-    facts = endpoints_cache.load(("default", "repo"))
+    facts = endpoint_facts.load(("default", "repo"))
     assert facts is not None
     assert facts.limits == EndpointLimits(None, (200, 1.0), 4, False)
     assert not facts.spools
@@ -43,7 +47,7 @@ def test_each_change_is_told_and_what_is_left_out_has_its_default_again() -> Non
         "concurrency: 4 → None",
         "spool: False → None",
     ]
-    facts = endpoints_cache.load(("default", "repo"))
+    facts = endpoint_facts.load(("default", "repo"))
     assert facts is not None
     assert facts.spools, "GitHub never sends a refused delivery again"
 

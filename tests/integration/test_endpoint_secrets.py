@@ -6,11 +6,14 @@ from datetime import timedelta
 
 import pytest
 
-from connectors import endpoint_changes, installations, secrets, stored_secrets
-from connectors.changes import NotFound
-from connectors.endpoint_changes import EndpointDraft, EndpointRefused
+from connectors import secrets
+from connectors.configuration import endpoints as endpoint_changes
+from connectors.configuration import packs as installations
+from connectors.configuration import stored_secrets
+from connectors.configuration.change import NotFound
+from connectors.configuration.endpoints import EndpointDraft, EndpointRefused
+from connectors.configuration.stored_secrets import Secret, SecretRefused
 from connectors.models import AuditEntry, Endpoint
-from connectors.stored_secrets import Secret, SecretRefused
 from projection.database import clock
 
 ACTOR = "test"

@@ -9,12 +9,14 @@ import json
 
 from django.core.management import call_command
 
-from connectors import endpoint_changes, endpoints_cache, installations
+from connectors.configuration import endpoints as endpoint_changes
+from connectors.configuration import packs as installations
+from connectors.configuration.endpoints import EndpointDraft
+from connectors.configuration.stored_secrets import Secret
 from connectors.delivery import Headers, IngressRequest
-from connectors.endpoint_changes import EndpointDraft
+from connectors.ingress import endpoint_facts
+from connectors.ingress.receive import receive
 from connectors.models import AuditEntry, Receipt
-from connectors.receive import receive
-from connectors.stored_secrets import Secret
 
 BODY = b'{"zen": "Design for failure.", "hook_id": 1}'
 
@@ -34,7 +36,7 @@ def test_held_deliveries_are_admitted_once_the_secret_is_right(database):
     signature = "sha256=" + hmac.new(b"the right secret", BODY, hashlib.sha256).hexdigest()
     headers = Headers({"X-GitHub-Event": "ping", "X-GitHub-Delivery": "g-1", "X-Hub-Signature-256": signature})
     request = IngressRequest("POST", "https://h/ingress/default/repo", headers, BODY)
-    assert receive(endpoints_cache.load(("default", "repo")), request).status == 401
+    assert receive(endpoint_facts.load(("default", "repo")), request).status == 401
 
     answer, code = reverify()
     assert (code, answer["admitted"], [each["code"] for each in answer["refused"]]) == (1, [], ["unverified"])

@@ -8,16 +8,18 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from connectors import audited, erase, router
-from connectors.erase import Erased, erase_receipt, erase_source, examine
-from connectors.erased_bodies import Source
-from connectors.erased_sources import EVENTS_A_UNIT, find_source
-from connectors.ingress_audit import audit_everything
 from connectors.models import AuditEntry, Receipt, Record, UnverifiedDelivery
-from connectors.retarget import replay_retargeted
-from connectors.retention import retain
-from connectors.sweep import sweep
-from connectors.trace import trace
+from connectors.operations import verbs
+from connectors.operations.ingress_audit import audit_everything
+from connectors.operations.retarget import replay_retargeted
+from connectors.operations.trace import trace
+from connectors.retention import erase
+from connectors.retention.erase import Erased, erase_receipt, erase_source, examine
+from connectors.retention.erased_bodies import Source
+from connectors.retention.erased_sources import EVENTS_A_UNIT, find_source
+from connectors.retention.prune import retain
+from connectors.routing import router
+from connectors.routing.sweep import sweep
 from projection.database import clock
 from projection.execution.worker import drain_claims
 from projection.flows import DeadLetter
@@ -87,7 +89,7 @@ def test_nothing_of_her_is_left_and_the_rest_is_sound(ingress: Ingress) -> None:
     router.drain_receipts()
     run(die=1)
     dead = WorkItem.objects.get(state="dead")
-    assert audited.discard(dead.work_id, actor="me", reason="no such contact")
+    assert verbs.discard(dead.work_id, actor="me", reason="no such contact")
     before = {row.id: row for row in Event.objects.all()}
     plan = examine(source())
     done = erased()
@@ -203,7 +205,7 @@ def test_what_a_replay_under_another_route_still_needs_is_not_erased() -> None:
         assert [(one.id, one.code) for one in refused] == [(again.replay_work_id, "nonterminal")]
     run(die=1)
     assert [one.code for one in erase_receipt(receipts[0], actor="me", reason="asked").refused] == ["dead"]
-    audited.discard(again.replay_work_id, actor="me", reason="asked")
+    verbs.discard(again.replay_work_id, actor="me", reason="asked")
     assert erase_receipt(receipts[0], actor="me", reason="asked").events == 1
 
 
@@ -216,7 +218,7 @@ def test_a_replay_is_not_replayed_once_an_input_of_its_origin_is_erased(numbered
     again = replay(dead.work_id, actor="me", reason="again")
     assert isinstance(again, Replayed)
     run(die=1)
-    audited.discard(again.replay_work_id, actor="me", reason="asked")
+    verbs.discard(again.replay_work_id, actor="me", reason="asked")
     assert erase_receipt(receipts[0], actor="me", reason="asked").events == 1
     outcome = replay(dead.work_id, actor="me", reason="once more")
     assert isinstance(outcome, Refused)
@@ -229,7 +231,7 @@ def test_what_is_erased_of_one_generation_keeps_no_other_from_its_replay() -> No
     """Rows from before ordinals beside numbered ones: what counts is which generation represents the tombstone."""
     ingress, dead, receipts = two_receipts()
     Event.objects.filter(receipt_id=receipts[0]).update(enqueue_ordinal=0)
-    audited.discard(dead.work_id, actor="me", reason="asked")
+    verbs.discard(dead.work_id, actor="me", reason="asked")
     assert [erase_receipt(one, actor="me", reason="asked").events for one in receipts] == [1, 1]
     ingress.admit(hers(), hers())
     run(die=1)

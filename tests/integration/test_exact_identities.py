@@ -8,7 +8,7 @@ from contextlib import nullcontext
 import pytest
 
 from connectors.models import Receipt
-from connectors.router import drain_receipts
+from connectors.routing.router import drain_receipts
 from projection.execution.worker import drain_claims
 from projection.models import Event, WorkItem
 from tests.altered_columns import altered

@@ -8,9 +8,10 @@ from typing import Any, NoReturn
 import pytest
 from django.db import OperationalError, connection
 
-from connectors import installed_packs, router
 from connectors.models import Receipt
-from connectors.reading import read_receipt
+from connectors.registry import installed_packs
+from connectors.routing import router
+from connectors.routing.reading import read_receipt
 from projection.masked_errors import UNTOLD
 from projection.models import Event
 from tests.deliveries import change, changes, open_ingress

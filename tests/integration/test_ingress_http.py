@@ -9,8 +9,9 @@ import pytest
 from django.db import OperationalError
 from django.test import Client
 
-from connectors import endpoints_cache, metrics, models, pack
+from connectors import models, pack
 from connectors.delivery import Answer, Outcome
+from connectors.ingress import endpoint_facts, metrics
 from connectors.models import Receipt
 from connectors.pack import Inbound, IngressRequest, Item, Pack, hmac_sha256, json_items
 from tests import factories, signing
@@ -110,7 +111,7 @@ def test_secrets_that_no_key_opens_are_503() -> None:
 
 
 @pytest.mark.parametrize(
-    "where", ["connectors.endpoints_cache._bounded.fetch", "connectors.managers.ReceiptManager.insert_receipt"]
+    "where", ["connectors.ingress.endpoint_facts._bounded.fetch", "connectors.managers.ReceiptManager.insert_receipt"]
 )
 def test_a_database_failure_is_503_with_retry_after(where: str) -> None:
     ingress = open_endpoint()
@@ -123,7 +124,7 @@ def test_a_database_failure_is_503_with_retry_after(where: str) -> None:
 
 def test_a_fault_of_ours_is_503_in_json() -> None:
     ingress = open_endpoint()
-    with mock.patch("connectors.views.receive", side_effect=RuntimeError("a bug")):
+    with mock.patch("connectors.ingress.view.receive", side_effect=RuntimeError("a bug")):
         response = ingress.post(BODY)
     assert (response.status_code, answer(response)["code"]) == (503, "internal_error")
 
@@ -263,7 +264,7 @@ def test_answers_are_counted_by_code_and_pack() -> None:
 
 def test_what_the_ingress_knows_is_at_most_five_seconds_old() -> None:
     clock = [0.0]
-    cache = type(endpoints_cache.find)(endpoints_cache.load, clock=lambda: clock[0], largest=1)
+    cache = type(endpoint_facts.find)(endpoint_facts.load, clock=lambda: clock[0], largest=1)
     ingress = open_endpoint()
     assert cache(("default", "main")) is not None
     models.Endpoint.objects.update(state="removed")

@@ -10,7 +10,7 @@ from unittest import mock
 import pytest
 from django.db import connections
 
-from connectors import limits
+from connectors.ingress import limits
 from connectors.models import Receipt
 from tests.ingress import Ingress, answer, facts, open_endpoint
 
@@ -51,7 +51,7 @@ def test_a_stranger_uses_up_nothing() -> None:
 def test_a_used_up_endpoint_reads_no_body() -> None:
     ingress = open_endpoint(limits={"limit": [2, 3600]})
     ingress.post(BODY)
-    with mock.patch("connectors.views.read_body") as read:
+    with mock.patch("connectors.ingress.view.read_body") as read:
         assert ingress.post(BODY).status_code == 429
     read.assert_not_called()
 
@@ -86,6 +86,6 @@ def test_more_at_once_than_allowed_are_429_and_places_come_free() -> None:
 
 def test_a_request_that_fails_gives_its_place_back() -> None:
     ingress = open_endpoint(limits={"concurrency": 1})
-    with mock.patch("connectors.views.receive", side_effect=RuntimeError("a bug")):
+    with mock.patch("connectors.ingress.view.receive", side_effect=RuntimeError("a bug")):
         assert [ingress.post(BODY).status_code for _ in range(3)] == [503] * 3
     assert ingress.post(BODY).status_code == 202

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 from django.db import OperationalError, connection, connections, transaction
-from projection.database.backends import lasting
 
 from connectors.models import Namespace
+from projection.database.backends import lasting
 from projection.database.outages import is_database_away
 from projection.database.read_only import is_read_only
 from tests.lock_waits import own_connection_id

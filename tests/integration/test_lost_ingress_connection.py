@@ -9,11 +9,11 @@ from unittest import mock
 import pytest
 from django.db import OperationalError, connections
 
-from connectors import storing
 from connectors.delivery import Headers, IngressRequest, Outcome
+from connectors.ingress import store as storing
+from connectors.ingress.outage import INGRESS
+from connectors.ingress.receive import receive
 from connectors.models import Receipt
-from connectors.outage import INGRESS
-from connectors.receive import receive
 from tests import signing
 from tests.ingress import Ingress, facts, open_endpoint
 

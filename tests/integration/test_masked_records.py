@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from connectors.flows.record_fold import SetValue, properties_text
 from connectors.models import Record
-from connectors.record_fold import SetValue, properties_text
 from ops_ui.views.records import properties
 from tests import console_world, factories
 

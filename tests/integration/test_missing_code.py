@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from connectors import missing_code, pack
+from connectors import pack
+from connectors.registry import import_errors
 from ops_ui.start.prepare import _say_what_is_missing
 from tests import factories
 
@@ -25,4 +26,4 @@ def test_what_is_here_disabled_or_retired_is_no_news() -> None:
     assert "generic" in pack.registered()
     factories.route(factories.install("generic"), "page", flow="log")
     factories.install("acme_of_nobody", state="disabled")
-    assert missing_code.sentences() == []
+    assert import_errors.sentences() == []

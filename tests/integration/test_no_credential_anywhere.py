@@ -14,8 +14,9 @@ from django.core import mail
 from django.db import connection
 from django.test import Client
 
-from connectors import models, router
+from connectors import models
 from connectors.models import Receipt, UnverifiedDelivery
+from connectors.routing import router
 from projection.admission import activation
 from projection.execution.worker import drain_claims
 from projection.facts import RetryPolicy

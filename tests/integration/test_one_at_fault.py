@@ -11,7 +11,7 @@ from django.db import OperationalError
 from django.db.models import F
 
 from connectors.models import Namespace
-from connectors.sweep import sweep
+from connectors.routing.sweep import sweep
 from projection.admission.admit import admit
 from projection.admission.stored_events import stored_events
 from projection.claiming.rescue import rescue
@@ -264,7 +264,7 @@ def test_a_sweep_routes_by_what_is_in_force_when_it_admits(monkeypatch: pytest.M
             publish.pop()()
         return stored_events(*ids, **options)
 
-    monkeypatch.setattr("connectors.sweep.stored_events", read_late)
+    monkeypatch.setattr("connectors.routing.sweep.stored_events", read_late)
     assert sweep().copies == 2
     assert set(Event.objects.exclude(route_id=None).values_list("route_version", flat=True)) == {2}
 
@@ -274,13 +274,13 @@ def test_a_sweep_copies_in_transactions_of_a_bounded_size(monkeypatch: pytest.Mo
     ingress.admit(*[change(n, note="x" * 1000) for n in range(5)])
     ingress.route()
     ingress.route("second", kind="contact.copied")
-    monkeypatch.setattr("connectors.sweep.UNIT_BYTES", 5000)
+    monkeypatch.setattr("connectors.routing.sweep.UNIT_BYTES", 5000)
     units: list[int] = []
 
     def note(lock: Any, events: Any) -> Any:
         units.append(len(events))
         return admit(lock, events)
 
-    monkeypatch.setattr("connectors.sweep.admit", note)
+    monkeypatch.setattr("connectors.routing.sweep.admit", note)
     assert sweep().copies == 10
     assert units == [4, 4, 2], "two facts of about 1,100 bytes, each for two routes"

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from connectors import audit_log, audited, bulk_jobs
-from connectors.lane_names import find_lanes
+from connectors import audit_log
 from connectors.models import AuditEntry, Receipt
-from connectors.quarantine import reroute
+from connectors.operations import bulk_jobs, verbs
+from connectors.operations.lane_names import find_lanes
+from connectors.routing.quarantine import reroute
 from projection.database import clock
 from projection.job_models import Job
 from projection.limits.circuit_breaker import key_of
@@ -49,7 +50,7 @@ def site() -> Site:
         waiting = ByHand().claim_one()
         report(waiting, State.RETRY, outcome="retry", error="no", delay_ms=3_600_000)
         ingress.admit(change(3), change(4))
-        audited.hold(find_lanes("contact:4")[0], **WHO)
+        verbs.hold(find_lanes("contact:4")[0], **WHO)
         running, paused = fixed(start()), fixed(start())
         bulk_jobs.pause(paused.id, **WHO)
     until = clock.now() + timedelta(hours=1)
@@ -61,13 +62,13 @@ def site() -> Site:
 
 
 VERBS: dict[str, Callable[[Site], object]] = {
-    "work.replay": lambda site: audited.replay([site.work("dead")], **WHO),
-    "work.discard": lambda site: audited.discard(site.work("dead"), **WHO),
-    "work.cancel": lambda site: audited.cancel(site.work("pending"), **WHO),
-    "work.retry_now": lambda site: audited.retry_now(site.work("retry"), **WHO),
-    "lane.hold": lambda _: audited.hold(find_lanes("contact:3")[0], **WHO),
-    "lane.release": lambda _: audited.release(find_lanes("contact:4")[0], **WHO),
-    "destination.retry": lambda _: audited.try_destination("api", **WHO),
+    "work.replay": lambda site: verbs.replay([site.work("dead")], **WHO),
+    "work.discard": lambda site: verbs.discard(site.work("dead"), **WHO),
+    "work.cancel": lambda site: verbs.cancel(site.work("pending"), **WHO),
+    "work.retry_now": lambda site: verbs.retry_now(site.work("retry"), **WHO),
+    "lane.hold": lambda _: verbs.hold(find_lanes("contact:3")[0], **WHO),
+    "lane.release": lambda _: verbs.release(find_lanes("contact:4")[0], **WHO),
+    "destination.retry": lambda _: verbs.try_destination("api", **WHO),
     "receipt.reroute": lambda _: reroute(Receipt.objects.get(state="quarantined").id, **WHO),
     "job.pause": lambda site: bulk_jobs.pause(site.running, **WHO),
     "job.resume": lambda site: bulk_jobs.resume(site.paused, **WHO),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from connectors.work_filters import WorkFilter
+from connectors.operations.work_filters import WorkFilter
 from ops_ui import keyset
 from ops_ui.dead_filter import BY_DEATH, select
 from ops_ui.filters import GenerationFilter, ListFilter, ReceiptFilter

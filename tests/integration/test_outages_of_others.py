@@ -21,7 +21,7 @@ from django.db import connection
 from django.db.models import F
 
 from connectors import http_client
-from connectors.router import drain_receipts
+from connectors.routing.router import drain_receipts
 from connectors.testing import configure, deliver
 from projection.execution.worker import claim_loop, drain_claims
 from projection.models import Destination, RateBucket, WorkItem

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from django.db import DatabaseError, OperationalError
 
-from connectors import audit_results
 from connectors.models import Upkeep
+from connectors.operations import audit_results
 from ops_ui import blocked_lanes, flow_reads, input_counts
 from ops_ui.flow_reads import DAY, HOUR
 from projection.database.clock import now

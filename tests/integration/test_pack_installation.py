@@ -6,13 +6,15 @@ import json
 
 import pytest
 
-from connectors import endpoint_changes, installations, routes
-from connectors.changes import ConfigurationRefused, NotFound
-from connectors.endpoint_changes import EndpointDraft
-from connectors.installations import InstallationRefused
+from connectors.configuration import endpoints as endpoint_changes
+from connectors.configuration import packs as installations
+from connectors.configuration import routes
+from connectors.configuration.change import ConfigurationRefused, NotFound
+from connectors.configuration.endpoints import EndpointDraft
+from connectors.configuration.packs import InstallationRefused
+from connectors.configuration.routes import RouteDraft
+from connectors.configuration.stored_secrets import Secret
 from connectors.models import AuditEntry, Endpoint, Namespace, Pack, Route
-from connectors.routes import RouteDraft
-from connectors.stored_secrets import Secret
 from projection import identity
 from projection.facts import PROJECTION
 from tests import factories

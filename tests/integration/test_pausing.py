@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from connectors import pausing
-from connectors.changes import NotFound
+from connectors.configuration import pausing
+from connectors.configuration.change import NotFound
+from connectors.configuration.pausing import Kind, Paused, Resumed, pause, resume
 from connectors.models import AuditEntry, Namespace, Pack, Receipt, Route
-from connectors.pausing import Kind, Paused, Resumed, pause, resume
 from projection.claiming.claim import claim
 from projection.database import clock
 from projection.inspection import backlog as backlogs

@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from connectors import pausing
+from connectors.configuration import pausing
 from connectors.models import AuditEntry, Receipt, Route
 from ops_ui import health, progress
 from ops_ui.progress import RESTART_SECONDS, STUCK_WORKERS_SECONDS

@@ -185,15 +185,17 @@ def test_a_dead_generation_is_replayed_once_with_its_inputs() -> None:
 def test_a_retry_that_only_counts_itself_is_a_duplicate_and_no_conflict() -> None:
     import json
 
-    from connectors import endpoints_cache, models, router
+    from connectors import models
     from connectors.delivery import Headers, IngressRequest
-    from connectors.receive import store
+    from connectors.ingress import endpoint_facts
+    from connectors.ingress.receive import store
+    from connectors.routing import router
     from tests import factories
     from tests.deliveries import forget_caches
 
     forget_caches()
     factories.endpoint(factories.install("hubspot"), "hub")
-    facts = endpoints_cache.load(("default", "hub"))
+    facts = endpoint_facts.load(("default", "hub"))
     assert facts is not None
     event = {
         "eventId": 1,
@@ -211,19 +213,19 @@ def test_a_retry_that_only_counts_itself_is_a_duplicate_and_no_conflict() -> Non
 
 
 def test_a_route_published_while_a_batch_is_read_routes_that_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    from connectors import route_book
+    from connectors.routing import route_table
 
     ingress = open_ingress()
     ingress.route()
-    load, newer = route_book.load, []
+    load, newer = route_table.load, []
 
-    def load_then_publish(namespace: str) -> route_book.RouteBook:
+    def load_then_publish(namespace: str) -> route_table.RouteBook:
         book = load(namespace)
         if not newer:
             newer.append(ingress.route(version=2))
         return book
 
-    monkeypatch.setattr(route_book, "load", load_then_publish)
+    monkeypatch.setattr(route_table, "load", load_then_publish)
     ingress.admit(change(7))
     assert [item.route_id for item in generations(7)] == [newer[0].id]
 

@@ -8,9 +8,9 @@ import pytest
 from django.db.models import F
 
 from connectors.models import Receipt
-from connectors.receipt_prune import prune_receipts
-from connectors.retention import retain
-from connectors.sweep import sweep
+from connectors.retention.prune import retain
+from connectors.retention.receipts import prune_receipts
+from connectors.routing.sweep import sweep
 from projection.database import clock
 from projection.execution.worker import drain_claims
 from projection.flows import DeadLetter

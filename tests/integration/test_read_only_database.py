@@ -14,10 +14,11 @@ from django.core.management import call_command
 from django.db import InterfaceError, OperationalError
 from django.test import Client
 
-from connectors import audit_results, spooling
+from connectors.ingress.outage import outage
+from connectors.ingress.spool import spooling
+from connectors.ingress.spool.drain import Drain
 from connectors.models import Pack, Receipt
-from connectors.outage import outage
-from connectors.spool_drain import Drain
+from connectors.operations import audit_results
 from projection.admission import activation
 from projection.execution.worker import drain_claims
 from projection.models import WorkFailure, WorkItem

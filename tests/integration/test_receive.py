@@ -10,11 +10,11 @@ from unittest import mock
 import pytest
 from django.db import OperationalError, connection, transaction
 
-from connectors import receive as receive_room
-from connectors import storing
 from connectors.delivery import Headers, IngressRequest, Outcome
+from connectors.ingress import receive as receive_room
+from connectors.ingress import store as storing
+from connectors.ingress.receive import receive
 from connectors.models import Receipt, UnverifiedDelivery
-from connectors.receive import receive
 from projection.database import clock
 from tests import signing
 from tests.ingress import Ingress, facts, open_endpoint

@@ -10,12 +10,13 @@ import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from connectors import installed_packs, pack
+from connectors import pack
+from connectors.flows.record_fold import UnfoldableChange, properties_of
 from connectors.flows.record_table import record_of, record_table
-from connectors.installed_packs import PackNotLoaded
 from connectors.models import Record
 from connectors.pack import Change, Pack, unsigned
-from connectors.record_fold import UnfoldableChange, properties_of
+from connectors.registry import installed_packs
+from connectors.registry.installed_packs import PackNotLoaded
 from projection.exact_json import parse
 from projection.facts import Input, RouteFacts
 from projection.flows import Generation, find

@@ -9,7 +9,7 @@ from django.db import connection
 from django.db.models import F
 
 from connectors.models import Route
-from connectors.sweep import sweep
+from connectors.routing.sweep import sweep
 from projection.execution.worker import drain_claims
 from projection.flows import DeadLetter
 from projection.integrity.invariants import audit

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.db import IntegrityError
 
-from connectors import routes
+from connectors.configuration import routes
 from connectors.models import Namespace
 from projection.execution.worker import drain_claims
 from projection.facts import RouteFacts

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from connectors.dead_letters import answer
 from connectors.models import Route
-from connectors.retarget import replay_retargeted
+from connectors.operations.dead_letters import answer
+from connectors.operations.retarget import replay_retargeted
 from projection.execution.worker import drain_claims
 from projection.flows import DeadLetter
 from projection.integrity.invariants import audit

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from connectors import installations, routes, stored_secrets
-from connectors.changes import NotFound
+from connectors.configuration import packs as installations
+from connectors.configuration import routes, stored_secrets
+from connectors.configuration.change import NotFound
+from connectors.configuration.routes import RouteDraft, RouteRefused
 from connectors.models import AuditEntry, Connection, Namespace, Route
-from connectors.routes import RouteDraft, RouteRefused
 from projection.database import clock
 from projection.facts import PER_EVENT, PROJECTION, RateLimit, RetryPolicy, RouteFacts
 

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from connectors import installations, reading, router
-from connectors.live_packs import live_pack
+from connectors.configuration import packs as installations
+from connectors.configuration.live_packs import live_pack
 from connectors.models import AuditEntry, Receipt
-from connectors.quarantine import reroute
-from connectors.router import QUARANTINE_AFTER, drain_receipts, route_batch
+from connectors.routing import reading, router
+from connectors.routing.quarantine import reroute
+from connectors.routing.router import QUARANTINE_AFTER, drain_receipts, route_batch
 from projection.admission.admit import StaleIncarnation, lock_admission
 from projection.database import clock
 from projection.database.transactions import run_unit

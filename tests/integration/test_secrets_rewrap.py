@@ -8,11 +8,14 @@ import json
 from cryptography.fernet import Fernet
 from django.core.management import call_command
 
-from connectors import connection_changes, endpoint_changes, installations, secrets
-from connectors.connection_changes import ConnectionDraft
-from connectors.endpoint_changes import EndpointDraft
+from connectors import secrets
+from connectors.configuration import connections as connection_changes
+from connectors.configuration import endpoints as endpoint_changes
+from connectors.configuration import packs as installations
+from connectors.configuration.connections import ConnectionDraft
+from connectors.configuration.endpoints import EndpointDraft
+from connectors.configuration.stored_secrets import Secret
 from connectors.models import AuditEntry, Connection, Endpoint
-from connectors.stored_secrets import Secret
 from projection.database import clock
 
 SIGNING = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.db.models.functions import Upper
 
-from connectors.router import drain_receipts
+from connectors.routing.router import drain_receipts
 from projection.admission import settle
 from projection.admission.stored_events import stored_facts
 from projection.execution.worker import drain_claims

@@ -15,12 +15,17 @@ from django.db import DataError, OperationalError
 from django.http import HttpResponse
 from django.test import Client
 
-from connectors import endpoints_cache, last_known, metrics, secrets, spool_aside, spool_drain, spool_files, spooling
+from connectors import secrets
+from connectors.ingress import endpoint_facts, metrics
+from connectors.ingress.outage import outage
+from connectors.ingress.spool import drain as spool_drain
+from connectors.ingress.spool import folder as spool_files
+from connectors.ingress.spool import last_known, spooling
+from connectors.ingress.spool import set_aside as spool_aside
+from connectors.ingress.spool.drain import Drain
+from connectors.ingress.spool.keeper import Keeper
+from connectors.ingress.spool.writer import SpoolWriter
 from connectors.models import AuditEntry, Endpoint, Receipt
-from connectors.outage import outage
-from connectors.spool_drain import Drain
-from connectors.spool_keeper import Keeper
-from connectors.spool_writer import SpoolWriter
 from ops_ui import spool_status
 from projection.admission import activation
 from projection.database import clock
@@ -176,8 +181,8 @@ def test_the_files_of_two_processes_are_merged_by_arrival_and_dated_by_the_datab
 
 def _draft(ingress: Ingress) -> Callable[[int], Any]:
     from connectors.delivery import Headers, IngressRequest
-    from connectors.receive import draft_of
-    from connectors.spooled import identified
+    from connectors.ingress.receive import draft_of
+    from connectors.ingress.spool.spooled import identified
     from tests.ingress import facts
 
     known = facts(ingress)
@@ -418,7 +423,7 @@ def test_one_process_drains_at_a_time(github: Ingress) -> None:
 
 def unreachable() -> Any:
     """The database does not even answer what the endpoints are."""
-    return mock.patch("connectors.endpoints_cache._bounded.fetch", side_effect=GONE)
+    return mock.patch("connectors.ingress.endpoint_facts._bounded.fetch", side_effect=GONE)
 
 
 def test_a_web_process_that_was_just_started_knows_the_endpoints_of_before(github: Ingress, spool: Path) -> None:
@@ -440,7 +445,7 @@ def test_of_an_endpoint_that_does_not_spool_nothing_old_is_believed() -> None:
     name = ("default", "other")
     assert last_known.find(name) is not None
     assert last_known.last_known(name) is not None
-    with mock.patch.object(endpoints_cache.find, "_seconds", 0.0), unreachable(), pytest.raises(OperationalError):
+    with mock.patch.object(endpoint_facts.find, "_seconds", 0.0), unreachable(), pytest.raises(OperationalError):
         last_known.find(name)
 
 
@@ -461,7 +466,7 @@ def test_a_secret_that_ended_meanwhile_verifies_nothing(github: Ingress) -> None
     Keeper().look()
     with unreachable(), away():
         assert send(github, "d-1").status_code == 202
-        with mock.patch("connectors.endpoints_cache.datetime") as later:
+        with mock.patch("connectors.ingress.endpoint_facts.datetime") as later:
             later.now.return_value = datetime.now(UTC) + timedelta(minutes=2)
             assert send(github, "d-2").status_code == 401
 
@@ -470,7 +475,7 @@ def test_this_process_own_facts_count_where_they_are_newer(github: Ingress) -> N
     """The endpoint was made after the file was written; deliveries came through this process."""
     known = last_known.find(("default", "main"))
     assert known is not None
-    with mock.patch.object(endpoints_cache.find, "_seconds", 0.0), unreachable():
+    with mock.patch.object(endpoint_facts.find, "_seconds", 0.0), unreachable():
         found = last_known.find(("default", "main"))
     assert found is not None
     assert (found.id, found.secrets) == (github.endpoint.id, (github.secret,))

@@ -8,9 +8,9 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from connectors import source_events
 from connectors.models import Receipt
-from connectors.trace import Trace, trace
+from connectors.operations import source_events
+from connectors.operations.trace import Trace, trace
 from projection.database.clock import now
 from projection.models import Event, WorkItem
 from tests import factories

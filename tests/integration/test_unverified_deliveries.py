@@ -8,7 +8,7 @@ import pytest
 
 from connectors import models, secrets
 from connectors.models import AuditEntry, Receipt, UnverifiedDelivery
-from connectors.reverify import reverify
+from connectors.operations.reverify import reverify
 from projection.database import clock
 from tests import factories, signing
 from tests.ingress import Ingress, answer, facts, open_endpoint

@@ -12,10 +12,11 @@ from django.db import connection
 from django.db.models import F
 from pytest_django import Settings
 
-from connectors import tasks, upkeep
+from connectors import tasks
 from connectors.models import Receipt, Upkeep
-from connectors.retention import retain
-from connectors.upkeep import Done, run_if_due
+from connectors.retention import maintenance
+from connectors.retention.maintenance import Done, run_if_due
+from connectors.retention.prune import retain
 from projection.execution.worker import drain_claims
 from projection.models import Event, WorkItem
 from projection.runtime import stop_flag
@@ -162,7 +163,7 @@ def test_a_cluster_that_stops_half_way_leaves_the_rest_to_the_next(monkeypatch: 
 
 def test_retention_is_the_upkeep_of_every_hour(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, int]] = []
-    monkeypatch.setattr(upkeep, "run_if_due", lambda name, period, _act: asked.append((name, period)) or True)
+    monkeypatch.setattr(maintenance, "run_if_due", lambda name, period, _act: asked.append((name, period)) or True)
     assert tasks.upkeep(1)
     assert asked == [("prune", HOUR)]
 

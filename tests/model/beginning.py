@@ -8,8 +8,11 @@ from typing import Any
 
 from django.db import connection
 
-from connectors import endpoints_cache, installations, models, routes
-from connectors.routes import RouteDraft
+from connectors import models
+from connectors.configuration import packs as installations
+from connectors.configuration import routes
+from connectors.configuration.routes import RouteDraft
+from connectors.ingress import endpoint_facts
 from projection import flows
 from projection.admission import activation
 from projection.facts import PER_EVENT, PROJECTION, RetryPolicy, RouteFacts
@@ -69,7 +72,7 @@ class Beginning:
             model.objects.bulk_create(rows)
         if not activation.is_activated():
             activation.activate("model")
-        endpoints = {name: endpoints_cache.load((name, "main")) for name in NAMESPACES}
+        endpoints = {name: endpoint_facts.load((name, "main")) for name in NAMESPACES}
         drafts = {(name, draft.key): draft for name in NAMESPACES for draft in DRAFTS}
         world = World(Reference(START), {name: found for name, found in endpoints.items() if found}, drafts=drafts)
         world.set_clock(START)

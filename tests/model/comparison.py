@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from django.db import connection, transaction
 
-from connectors.ingress_audit import audit_everything
+from connectors.operations.ingress_audit import audit_everything
 from projection.claiming.claim import ClaimedBatch, claim
 from projection.database.clock import to_db
 from projection.execution.attempts import Attempt

@@ -8,9 +8,10 @@ from datetime import timedelta
 
 from django.db import connection
 
-from connectors import endpoints_cache, sweep
+from connectors.ingress import endpoint_facts
 from connectors.models import Receipt
-from connectors.router import BACKOFF_SECONDS, QUARANTINE_AFTER, route_batch
+from connectors.routing import sweep
+from connectors.routing.router import BACKOFF_SECONDS, QUARANTINE_AFTER, route_batch
 from projection.admission import activation
 from projection.admission.rows import event_row
 from projection.facts import InboundEvent
@@ -67,7 +68,7 @@ class Deliver(Written):
         namespace = place(self.at)
         items = [one.item(world) for one in self.items]
         if not self.stale:
-            found = endpoints_cache.load((namespace, "main"))
+            found = endpoint_facts.load((namespace, "main"))
             assert found is not None
             world.endpoints[namespace] = found
         world.store(namespace, items)

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from connectors import installations, routes
+from connectors.configuration import packs as installations
+from connectors.configuration import routes
 from projection.completion import lanes
 from projection.models import WorkItem
 from projection.refusals import Refused

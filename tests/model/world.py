@@ -16,10 +16,10 @@ from datetime import datetime, timedelta
 from django.db import connection
 
 from connectors import models
+from connectors.configuration.routes import RouteDraft
 from connectors.delivery import Headers, IngressRequest
-from connectors.endpoints_cache import EndpointFacts
-from connectors.receive import store
-from connectors.routes import RouteDraft
+from connectors.ingress.endpoint_facts import EndpointFacts
+from connectors.ingress.receive import store
 from projection import identity
 from projection.database import clock
 from projection.execution.attempts import Attempt

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from connectors import body_deadline
-from connectors.body_deadline import cut_off_later
-from connectors.body_room import BodyRoom, Hold
 from connectors.delivery import Outcome
-from connectors.http_body import read_body
+from connectors.ingress import body_deadline
+from connectors.ingress.body import read_body
+from connectors.ingress.body_deadline import cut_off_later
+from connectors.ingress.body_memory import BodyRoom, Hold
 
 
 @pytest.fixture

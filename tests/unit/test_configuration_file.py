@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from connectors.configuration import Configuration, parse, read, resolve
-from connectors.configuration_errors import BadConfiguration
+from connectors.configuration.errors import BadConfiguration
+from connectors.configuration.file import Configuration, parse, read, resolve
 from projection.facts import RateLimit, RetryPolicy
 
 EXAMPLE = """

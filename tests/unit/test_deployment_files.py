@@ -13,7 +13,7 @@ from django.core.management import get_commands, load_command_class
 from gunicorn.config import Config
 
 from connectors import pack as packs
-from connectors.body_deadline import BODY_SECONDS
+from connectors.ingress.body_deadline import BODY_SECONDS
 from ops_ui import gunicorn_conf
 from ops_ui.environment import CHECKOUT, DEFAULT_BIND, PREFIX, SETTINGS
 from ops_ui.start import prepare, supervisor

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from connectors.body_room import SMALL_BYTES, BodyRoom, Hold
 from connectors.delivery import Outcome
-from connectors.http_body import read_body as read_body_held
+from connectors.ingress.body import read_body as read_body_held
+from connectors.ingress.body_memory import SMALL_BYTES, BodyRoom, Hold
 
 
 def read_body(environ: dict[str, Any], limit: int) -> bytes | Outcome:

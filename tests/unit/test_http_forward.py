@@ -16,7 +16,7 @@ import pytest
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
 from connectors import http_client
-from connectors.connections import Destination
+from connectors.flows.connections import Destination
 from connectors.flows.http_forward import MOST_BYTES_READ, Answer, ForwardFailed, ReceiverAway, envelope, forward, judge
 from connectors.http_client import retry_after_seconds
 from projection.exact_json import parse

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors import journal
-from connectors.journal import HEADER_BYTES, MAGIC, Damaged, Whole, framed, records
+from connectors.ingress.spool import journal
+from connectors.ingress.spool.journal import HEADER_BYTES, MAGIC, Damaged, Whole, framed, records
 
 KEY = bytes(range(16))
 PAYLOADS = [b'{"n":1}\nfirst', b"", b"third \x00\xff " + b"x" * 300, b"last"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from connectors.limits import Bucket
+from connectors.ingress.limits import Bucket
 
 
 class Clock:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from connectors.moments import ahead
+from connectors.operations.parse_deadline import ahead
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

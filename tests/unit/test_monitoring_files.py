@@ -7,8 +7,8 @@ import re
 import pytest
 from prometheus_client import REGISTRY
 
-from connectors import metrics
 from connectors.demo import receiver
+from connectors.ingress import metrics
 from ops_ui import alerts, measures, progress
 from ops_ui import metrics as console_metrics
 from ops_ui.environment import SETTINGS

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from django.db import OperationalError
 
-from connectors.outage import HOLD_SECONDS, DatabaseAway, Outage
+from connectors.ingress.outage import HOLD_SECONDS, DatabaseAway, Outage
 
 
 class Clock:

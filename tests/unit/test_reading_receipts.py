@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from connectors import reading as rules
 from connectors.delivery import Headers, Inbound, IngressRequest, Item
 from connectors.pack import Pack, json_items, unsigned
 from connectors.packs.generic import Generic
-from connectors.reading import VERDICTS_BYTES, ItemVerdict, Reading, ReceiptFacts, read_receipt, verdicts_text
-from connectors.route_book import PackFacts, RouteBook
+from connectors.routing import reading as rules
+from connectors.routing.reading import VERDICTS_BYTES, ItemVerdict, Reading, ReceiptFacts, read_receipt, verdicts_text
+from connectors.routing.route_table import PackFacts, RouteBook
 from projection.facts import PER_EVENT, RouteFacts
 from projection.identity import delivery_key
 from projection.testing import make_route

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from django.core.management import get_commands, load_command_class
 
-from connectors.configuration import parse
+from connectors.configuration.file import parse
 from ops_ui.environment import SETTINGS
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from connectors.flows.record_fold import RecordState, UnfoldableChange, fold, properties_of, properties_text
 from connectors.pack import Change
-from connectors.record_fold import RecordState, UnfoldableChange, fold, properties_of, properties_text
 from projection.exact_json import parse
 
 Facts = list[tuple[int, Change]]

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from connectors.route_book import takes
+from connectors.routing.route_table import takes
 from projection.facts import PER_EVENT, RateLimit, RetryPolicy, RouteFacts, companion_of, flow_name
 from projection.testing import make_route
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from connectors import scaffold
+from connectors.registry import scaffold
 from tests.commands import run, say
 
 

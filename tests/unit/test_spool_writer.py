@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from connectors import journal, spool_files, spool_writer
-from connectors.journal import Whole
-from connectors.spool_writer import SpoolFull, SpoolWriter
+from connectors.ingress.spool import folder as spool_files
+from connectors.ingress.spool import journal
+from connectors.ingress.spool import writer as spool_writer
+from connectors.ingress.spool.journal import Whole
+from connectors.ingress.spool.writer import SpoolFull, SpoolWriter
 
 
 @pytest.fixture

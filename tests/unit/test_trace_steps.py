@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from connectors.trace import Trace
-from connectors.traced import TracedEvent, TracedFailure, TracedItem, TracedReceipt
+from connectors.operations.trace import Trace
+from connectors.operations.traced import TracedEvent, TracedFailure, TracedItem, TracedReceipt
 from ops_ui.trace_steps import WAYS_SHOWN, Way, ways
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -7,8 +7,8 @@ from typing import Any
 
 from django.db import DatabaseError
 
-from connectors import audit_results
-from connectors.ingress_audit import audit_everything
+from connectors.operations import audit_results
+from connectors.operations.ingress_audit import audit_everything
 from projection.cli import DONE, FINDINGS, HeadraceCommand
 from projection.database import clock
 

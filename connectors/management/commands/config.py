@@ -8,10 +8,12 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from connectors import configuration, configuration_apply, configuration_export
 from connectors.audit_log import cli_actor
-from connectors.configuration_command import ConfigurationCommand, add_namespace, add_reason
-from connectors.configuration_report import Report, Step
+from connectors.configuration import apply as configuration_apply
+from connectors.configuration import export as configuration_export
+from connectors.configuration import file as configuration
+from connectors.configuration.report import Report, Step
+from connectors.management.configuration_command import ConfigurationCommand, add_namespace, add_reason
 from projection.cli import DONE, USAGE
 
 

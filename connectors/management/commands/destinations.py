@@ -6,9 +6,9 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from connectors import audited
 from connectors.audit_log import cli_actor
-from connectors.configuration_command import add_reason
+from connectors.management.configuration_command import add_reason
+from connectors.operations import verbs as audited
 from projection.cli import DONE, FINDINGS, HeadraceCommand, iso, refusal, table
 from projection.database import clock
 from projection.models import Destination

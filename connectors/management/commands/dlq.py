@@ -9,12 +9,13 @@ from typing import Any, Final
 
 from django.core.management.base import CommandError, CommandParser
 
-from connectors import audited, bulk_jobs, bulk_preview, dead_letters
 from connectors.audit_log import cli_actor
-from connectors.bulk_jobs import DEFAULT_RATE
-from connectors.dead_letters import IDS_A_QUERY, Candidate, DeadLetter, Outcome
-from connectors.operations_command import OperationsCommand, first_line, job_answer, job_line
-from connectors.work_filters import UnknownName, WorkFilter, moment
+from connectors.management.operations_command import OperationsCommand, first_line, job_answer, job_line
+from connectors.operations import bulk_jobs, bulk_preview, dead_letters
+from connectors.operations import verbs as audited
+from connectors.operations.bulk_jobs import DEFAULT_RATE
+from connectors.operations.dead_letters import IDS_A_QUERY, Candidate, DeadLetter, Outcome
+from connectors.operations.work_filters import UnknownName, WorkFilter, moment
 from projection.bulk import jobs
 from projection.bulk.job_rows import ItemState, JobItemRow, JobKind, JobRow
 from projection.cli import DONE, FINDINGS, cut, iso, table

@@ -10,19 +10,22 @@ from typing import Any, Final
 from django.core.management.base import CommandError, CommandParser
 from pydantic import ValidationError
 
-from connectors import durations, endpoint_changes, endpoints_cache, stored_secrets
+from connectors import durations
 from connectors.audit_log import cli_actor
-from connectors.changes import require_unlocked
-from connectors.configuration import EndpointSection
-from connectors.configuration_command import ConfigurationCommand, add_namespace, add_reason
-from connectors.configuration_errors import BadConfiguration, option_sentences
-from connectors.configuration_values import slug
-from connectors.endpoint_changes import EndpointDraft
-from connectors.endpoint_limits import NAMES as LIMIT_NAMES
-from connectors.endpoint_limits import EndpointLimits
-from connectors.ingress_path import ingress_path
-from connectors.reverify import reverify
-from connectors.stored_secrets import Secret
+from connectors.configuration import endpoints as endpoint_changes
+from connectors.configuration import stored_secrets
+from connectors.configuration.change import require_unlocked
+from connectors.configuration.endpoints import EndpointDraft
+from connectors.configuration.errors import BadConfiguration, option_sentences
+from connectors.configuration.file import EndpointSection
+from connectors.configuration.stored_secrets import Secret
+from connectors.configuration.values import slug
+from connectors.ingress import endpoint_facts
+from connectors.ingress.limit_values import NAMES as LIMIT_NAMES
+from connectors.ingress.limit_values import EndpointLimits
+from connectors.ingress.paths import ingress_path
+from connectors.management.configuration_command import ConfigurationCommand, add_namespace, add_reason
+from connectors.operations.reverify import reverify
 from projection.cli import DONE, FINDINGS, iso, refusal, table
 
 SETTINGS: Final = ("public_url", "signature", "unverified", *LIMIT_NAMES)
@@ -98,7 +101,7 @@ class Command(ConfigurationCommand):
         return DONE
 
     def reverify(self, *, namespace: str, reason: str, **options: Any) -> int:
-        facts = endpoints_cache.load((namespace, options["name"]))
+        facts = endpoint_facts.load((namespace, options["name"]))
         if facts is None:
             raise endpoint_changes.no_such_endpoint(namespace, options["name"])
         done = reverify(facts, actor=cli_actor(), reason=reason)

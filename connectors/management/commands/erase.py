@@ -8,11 +8,11 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from connectors import erase
 from connectors.audit_log import cli_actor
-from connectors.configuration_command import add_namespace
-from connectors.erase import Erased
-from connectors.erased_sources import find_source
+from connectors.management.configuration_command import add_namespace
+from connectors.retention import erase
+from connectors.retention.erase import Erased
+from connectors.retention.erased_sources import find_source
 from projection.cli import DONE, FINDINGS, HeadraceCommand
 from projection.refusals import Refused
 

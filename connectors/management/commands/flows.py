@@ -6,8 +6,8 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from connectors import routes
-from connectors.configuration_command import ConfigurationCommand, add_namespace
+from connectors.configuration import routes
+from connectors.management.configuration_command import ConfigurationCommand, add_namespace
 from projection import flows
 from projection.cli import DONE, table
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from connectors import bulk_jobs
 from connectors.audit_log import cli_actor
-from connectors.operations_command import job_answer, job_line
+from connectors.management.operations_command import job_answer, job_line
+from connectors.operations import bulk_jobs
 from projection.bulk import jobs
 from projection.bulk.job_rows import ItemState, JobRow
 from projection.cli import DONE, FINDINGS, HeadraceCommand, cut, iso, refusal, table

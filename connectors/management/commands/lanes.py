@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from django.core.management.base import CommandError, CommandParser
 
-from connectors import audited
 from connectors.audit_log import cli_actor
-from connectors.lane_names import NamedLane, find_lanes
-from connectors.pause_verbs import moment
-from connectors.traced import TracedItem
+from connectors.management.pause_verbs import moment
+from connectors.operations import verbs as audited
+from connectors.operations.lane_names import NamedLane, find_lanes
+from connectors.operations.traced import TracedItem
 from projection.cli import DONE, FINDINGS, HeadraceCommand, cut, iso, refusal, table
 from projection.database import clock
 from projection.inspection.lane_list import LaneSummary, lanes, queue

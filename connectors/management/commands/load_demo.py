@@ -9,7 +9,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from connectors import demo
 from connectors.audit_log import cli_actor
-from connectors.configuration_command import ConfigurationCommand
+from connectors.management.configuration_command import ConfigurationCommand
 from projection.cli import DONE
 from projection.logs import quietly
 

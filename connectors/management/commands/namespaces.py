@@ -6,9 +6,9 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
+from connectors.configuration.pausing import is_paused
+from connectors.management.pause_verbs import PauseVerbs
 from connectors.models import Namespace
-from connectors.pause_verbs import PauseVerbs
-from connectors.pausing import is_paused
 from projection.cli import DONE, iso, table
 from projection.database import clock
 

@@ -6,12 +6,15 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from connectors import endpoint_changes, installations, pack, routes
+from connectors import pack
 from connectors.audit_log import cli_actor
-from connectors.changes import require_unlocked
-from connectors.configuration_command import add_namespace, add_reason
-from connectors.live_packs import live_packs
-from connectors.pause_verbs import PauseVerbs
+from connectors.configuration import endpoints as endpoint_changes
+from connectors.configuration import packs as installations
+from connectors.configuration import routes
+from connectors.configuration.change import require_unlocked
+from connectors.configuration.live_packs import live_packs
+from connectors.management.configuration_command import add_namespace, add_reason
+from connectors.management.pause_verbs import PauseVerbs
 from connectors.states import PackState
 from projection.cli import DONE, iso, table
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from connectors.retention import retain
+from connectors.retention.prune import retain
 from projection.cli import DONE, HeadraceCommand
 
 

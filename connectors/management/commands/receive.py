@@ -11,13 +11,13 @@ from typing import IO, Any, Final
 
 from django.core.management.base import CommandError, CommandParser
 
-from connectors import endpoints_cache
-from connectors.changes import DEFAULT_NAMESPACE
+from connectors.configuration.change import DEFAULT_NAMESPACE
 from connectors.delivery import IngressRequest, Outcome
-from connectors.delivery_files import BadLine, Delivery, deliveries
-from connectors.endpoints_cache import EndpointFacts
-from connectors.http_body import too_large
-from connectors.receive import store_durably
+from connectors.ingress import endpoint_facts
+from connectors.ingress.body import too_large
+from connectors.ingress.endpoint_facts import EndpointFacts
+from connectors.ingress.receive import store_durably
+from connectors.operations.delivery_files import BadLine, Delivery, deliveries
 from projection.cli import DONE, FINDINGS, HeadraceCommand, refusal
 
 STDIN: Final = "-"
@@ -81,7 +81,7 @@ class Tally:
 
 def _endpoint(name: str) -> EndpointFacts | None:
     namespace, slash, slug = name.partition("/")
-    facts = endpoints_cache.load((namespace, slug) if slash else (DEFAULT_NAMESPACE, name))
+    facts = endpoint_facts.load((namespace, slug) if slash else (DEFAULT_NAMESPACE, name))
     if facts is not None and facts.availability != "open":
         raise CommandError(f"endpoint {name!r} is {facts.availability}; enable it (and its pack), then store the deliveries")
     return facts

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from connectors.sweep import sweep
+from connectors.routing.sweep import sweep
 from projection.cli import DONE, FINDINGS, HeadraceCommand, printable, refusal
 from projection.integrity.repair import repair
 

@@ -8,16 +8,17 @@ from typing import Any, Final
 from django.core.management.base import CommandError, CommandParser
 from pydantic import ValidationError
 
-from connectors import configuration_export, routes
 from connectors.audit_log import cli_actor
-from connectors.changes import require_unlocked
-from connectors.configuration import RouteSection
-from connectors.configuration_apply import draft_of
-from connectors.configuration_command import add_namespace, add_reason
-from connectors.configuration_errors import BadConfiguration, option_sentences
-from connectors.configuration_values import name
+from connectors.configuration import export as configuration_export
+from connectors.configuration import routes
+from connectors.configuration.apply import draft_of
+from connectors.configuration.change import require_unlocked
+from connectors.configuration.errors import BadConfiguration, option_sentences
+from connectors.configuration.file import RouteSection
+from connectors.configuration.values import name
+from connectors.management.configuration_command import add_namespace, add_reason
+from connectors.management.pause_verbs import PauseVerbs
 from connectors.models import Route
-from connectors.pause_verbs import PauseVerbs
 from projection.cli import DONE, iso, table
 from projection.facts import RouteFacts
 

@@ -7,8 +7,8 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from connectors.audit_log import cli_actor
-from connectors.configuration_command import ConfigurationCommand
-from connectors.rewrap import rewrap
+from connectors.management.configuration_command import ConfigurationCommand
+from connectors.operations.rewrap import rewrap
 from projection.cli import DONE, FINDINGS, refusal
 
 

@@ -10,12 +10,14 @@ from typing import Any
 from django.core.management.base import CommandParser
 from django.db import DatabaseError, InterfaceError, connections
 
-from connectors import audit_log, spool_aside, spool_files
+from connectors import audit_log
 from connectors.audit_log import cli_actor
-from connectors.configuration_command import add_reason
-from connectors.outage import INGRESS
-from connectors.spool_aside import Aside
-from connectors.spool_drain import Drain, alone
+from connectors.ingress.outage import INGRESS
+from connectors.ingress.spool import folder as spool_files
+from connectors.ingress.spool import set_aside as spool_aside
+from connectors.ingress.spool.drain import Drain, alone
+from connectors.ingress.spool.set_aside import Aside
+from connectors.management.configuration_command import add_reason
 from projection.cli import DONE, FINDINGS, HeadraceCommand, iso, refusal, table, to_json
 from projection.safe_text import error_text
 

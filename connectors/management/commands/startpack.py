@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from connectors import scaffold
+from connectors.registry import scaffold
 from projection.cli import DONE, HeadraceCommand
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from connectors.operations_command import first_line
-from connectors.trace import WAYS, Trace, trace
-from connectors.traced import TracedEvent, TracedFailure, TracedItem, TracedReceipt
+from connectors.management.operations_command import first_line
+from connectors.operations.trace import WAYS, Trace, trace
+from connectors.operations.traced import TracedEvent, TracedFailure, TracedItem, TracedReceipt
 from projection.cli import DONE, FINDINGS, HeadraceCommand, iso, table
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from connectors import audited
 from connectors.audit_log import cli_actor
-from connectors.operations_command import OperationsCommand, first_line
-from connectors.traced import TracedItem
-from connectors.work_filters import UnknownName, WorkFilter, work_items
+from connectors.management.operations_command import OperationsCommand, first_line
+from connectors.operations import verbs as audited
+from connectors.operations.traced import TracedItem
+from connectors.operations.work_filters import UnknownName, WorkFilter, work_items
 from projection.cli import DONE, FINDINGS, cut, iso, table
 from projection.refusals import Refused
 from projection.states import State

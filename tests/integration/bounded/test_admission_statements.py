@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from connectors import installed_packs
 from connectors.bench.workbench import texts_sent
-from connectors.router import route_batch
+from connectors.registry import installed_packs
+from connectors.routing.router import route_batch
 from projection.models import Event, WorkItem
 from tests.deliveries import Ingress, change, open_ingress
 

@@ -12,8 +12,8 @@ from datetime import timedelta
 
 import pytest
 
-from connectors import installed_packs
-from connectors.router import drain_receipts
+from connectors.registry import installed_packs
+from connectors.routing.router import drain_receipts
 from projection.claiming import rescue
 from projection.database import clock
 from projection.models import Event, WorkItem

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from connectors import bulk_preview
-from connectors.bulk_jobs import DeadLetters
+from connectors.operations import bulk_preview
+from connectors.operations.bulk_jobs import DeadLetters
 from projection.bulk import jobs
 from projection.bulk.job_rows import ItemState, JobKind, JobState
 from projection.bulk.steps import run_step

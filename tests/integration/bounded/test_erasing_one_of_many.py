@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from django.db import connection
 
-from connectors.erase import erase_source
-from connectors.erased_bodies import Source
-from connectors.erased_sources import find_source
 from connectors.models import Receipt
+from connectors.retention.erase import erase_source
+from connectors.retention.erased_bodies import Source
+from connectors.retention.erased_sources import find_source
 from projection.execution.worker import drain_claims
 from projection.models import Event, WorkFailure, WorkItem
 from tests.bulk_rows import copy_rows, hashed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from connectors.router import drain_receipts
+from connectors.routing.router import drain_receipts
 from projection.completion import lanes
 from projection.completion.complete import hand_off
 from projection.database import clock

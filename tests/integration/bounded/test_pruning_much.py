@@ -14,8 +14,8 @@ import pytest
 from django.db import connection
 
 from connectors.models import Receipt
-from connectors.retention import Retained, retain
-from connectors.router import drain_receipts
+from connectors.retention.prune import Retained, retain
+from connectors.routing.router import drain_receipts
 from projection.database import transactions as unit_log
 from projection.database.clock import now
 from projection.execution.worker import drain_claims

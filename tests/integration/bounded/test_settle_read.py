@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from connectors.router import drain_receipts
+from connectors.routing.router import drain_receipts
 from projection.database import clock
 from projection.database.catalogue import statement
 from projection.facts import RouteFacts

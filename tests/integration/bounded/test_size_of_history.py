@@ -11,9 +11,9 @@ from datetime import timedelta
 
 import pytest
 
-from connectors import installed_packs
 from connectors.bench.workbench import texts_sent
-from connectors.router import drain_receipts
+from connectors.registry import installed_packs
+from connectors.routing.router import drain_receipts
 from projection.database import clock
 from projection.models import Event, WorkItem
 from tests.bulk_rows import copy_rows, hashed

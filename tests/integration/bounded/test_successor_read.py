@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from connectors.models import Receipt
-from connectors.router import drain_receipts
+from connectors.routing.router import drain_receipts
 from projection.admission.generations import Ambiguous
 from projection.completion.complete import complete
 from projection.execution.attempts import Attempt

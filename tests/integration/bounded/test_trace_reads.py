@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from connectors.models import Receipt
-from connectors.trace import trace
+from connectors.operations.trace import trace
 from projection.models import Event, WorkFailure, WorkItem
 from tests import factories, rows
 from tests.bulk_rows import copy_rows, hashed

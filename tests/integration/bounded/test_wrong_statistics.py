@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from connectors import installed_packs
-from connectors.receipt_prune import prune_receipts
+from connectors.registry import installed_packs
+from connectors.retention.receipts import prune_receipts
 from projection.claiming.rescue import rescue
 from projection.database import clock
 from projection.execution.worker import drain_claims

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from connectors import bulk_jobs
 from connectors.management.commands import dlq
+from connectors.operations import bulk_jobs
 from projection.bulk.job_rows import JobKind
 from projection.execution.worker import drain_claims
 from projection.job_models import Job

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from connectors import bulk_jobs
 from connectors.models import AuditEntry
+from connectors.operations import bulk_jobs
 from projection.bulk import jobs
 from projection.bulk.job_rows import JobKind, JobRow, JobState
 from projection.bulk.steps import run_step

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from connectors.models import Pack, Route
-from connectors.work_filters import UnknownName, WorkFilter, from_json, to_json
+from connectors.operations.work_filters import UnknownName, WorkFilter, from_json, to_json
 from projection.bulk import steps as job_steps
 from projection.bulk.job_rows import JobKind, JobState
 from projection.database.clock import now as database_now
@@ -103,7 +103,7 @@ def test_each_filter_selects(pack: Pack) -> None:
 
 
 def test_a_source_is_matched_exactly_and_without_a_limit(pack: Pack, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("connectors.work_filters.ROWS_OF_A_SOURCE", 1)
+    monkeypatch.setattr("connectors.operations.work_filters.ROWS_OF_A_SOURCE", 1)
     items = [dead(pack, "a:1") for _ in range(3)]
     dead(pack, "a:1 ")
     dead(pack, "A:1")

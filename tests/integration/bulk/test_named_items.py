@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from connectors import bulk_jobs, bulk_preview
-from connectors.work_filters import WorkFilter, dead_items, from_json, to_json
+from connectors.operations import bulk_jobs, bulk_preview
+from connectors.operations.work_filters import WorkFilter, dead_items, from_json, to_json
 from projection.bulk.job_rows import JobKind, JobState
 from projection.database import clock
 from projection.models import WorkItem

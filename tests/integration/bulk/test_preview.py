@@ -8,8 +8,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from connectors import bulk_preview
-from connectors.work_filters import UnknownName, WorkFilter
+from connectors.operations import bulk_preview
+from connectors.operations.work_filters import UnknownName, WorkFilter
 from projection.bulk.job_rows import JobKind
 from projection.database.clock import now as database_now
 from projection.execution.worker import drain_claims

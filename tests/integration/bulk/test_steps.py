@@ -9,10 +9,10 @@ import pytest
 from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
-from connectors.bulk_jobs import JobRunner
 from connectors.models import AuditEntry, Receipt, Route
-from connectors.retention import retain
-from connectors.routing_loop import route_loop
+from connectors.operations.bulk_jobs import JobRunner
+from connectors.retention.prune import retain
+from connectors.routing.loop import route_loop
 from projection.bulk import jobs
 from projection.bulk.job_rows import ItemState, JobKind, JobState
 from projection.execution.worker import drain_claims
@@ -303,7 +303,7 @@ def test_a_job_whose_step_fails_is_tried_later_and_the_next_one_goes_on(monkeypa
         dead_letters(seen, 1)
         broken, sound = start(retarget=True), start(JobKind.DISCARD)
         fixed(broken), fixed(sound)
-        monkeypatch.setattr("connectors.bulk_jobs.current_targets", lambda work_ids: 1 / 0)
+        monkeypatch.setattr("connectors.operations.bulk_jobs.current_targets", lambda work_ids: 1 / 0)
         runner = JobRunner()
         while runner.step():
             pass

@@ -9,8 +9,9 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from connectors import bulk_preview, router
-from connectors.bulk_jobs import DeadLetters
+from connectors.operations import bulk_preview
+from connectors.operations.bulk_jobs import DeadLetters
+from connectors.routing import router
 from projection.bulk.job_rows import JobKind, JobRow, JobState
 from projection.bulk.steps import ITEMS_A_STEP, run_step
 from projection.execution.worker import drain_claims

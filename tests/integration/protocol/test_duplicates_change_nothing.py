@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from connectors.models import Receipt
-from connectors.router import drain_receipts
+from connectors.routing.router import drain_receipts
 from projection.execution.attempts import Attempt
 from projection.execution.worker import drain_claims
 from projection.models import Event, WorkItem

@@ -8,7 +8,7 @@ import pytest
 from django.db import DataError
 
 from connectors.models import Namespace, Receipt
-from connectors.router import drain_receipts
+from connectors.routing.router import drain_receipts
 from projection.execution.worker import drain_claims
 from projection.models import Event, WorkItem
 from tests.deliveries import Ingress, change, open_ingress

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from connectors.models import Receipt
-from connectors.router import drain_receipts
+from connectors.routing.router import drain_receipts
 from projection.database import clock
 from projection.execution.worker import drain_claims
 from projection.facts import RouteFacts

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from connectors.router import route_batch
+from connectors.routing.router import route_batch
 from projection.models import Event, WorkItem
 from tests.altered_columns import altered
 from tests.deliveries import Ingress, change, open_ingress

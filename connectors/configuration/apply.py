@@ -1,0 +1,208 @@
+"""Configuration as code: make the database what a file says, in one transaction; a dry run is the same transaction, rolled back.
+
+Applying adds and changes; it removes nothing. What the database has beside the file is reported by `diff` as drift.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from connectors import audit_log
+from connectors.configuration import connections as connection_changes
+from connectors.configuration import endpoints as endpoint_changes
+from connectors.configuration import packs as installations
+from connectors.configuration import routes, stored_secrets
+from connectors.configuration.change import ConfigurationRefused, NotFound, lock_namespace
+from connectors.configuration.connections import ConnectionDraft
+from connectors.configuration.endpoints import EndpointDraft
+from connectors.configuration.errors import BadConfiguration
+from connectors.configuration.file import MODES, Configuration, ConnectionSection, EndpointSection, PackSection, RouteSection
+from connectors.configuration.live_packs import live_pack, live_packs
+from connectors.configuration.report import Extra, Kind, Report, Step
+from connectors.configuration.routes import RouteDraft
+from connectors.configuration.stored_secrets import Secret
+from connectors.ingress.limit_values import EndpointLimits
+from connectors.models import Connection
+from projection.database.transactions import run_unit
+
+
+class _RolledBack(Exception):
+    """Carries a dry run's report out of the transaction that it undoes."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__()
+        self.report = report
+
+
+@dataclass(slots=True)
+class _Run:
+    """One pass over a file: the steps so far, and every part that was refused."""
+
+    namespace: str
+    actor: str
+    reason: str
+    steps: list[Step] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    def attempt(self, where: str, step: Callable[[], Step]) -> bool:
+        """Take one step; a refusal becomes a line of its own, so that a file's faults are all told at once. False = refused."""
+        try:
+            self.steps.append(step())
+        except (ConfigurationRefused, NotFound) as refusal:
+            self.problems.append(f"{where}: {refusal}")
+            return False
+        return True
+
+
+APPLY_ACTION: Final = "config.apply"
+
+
+def apply(configuration: Configuration, *, actor: str, reason: str = "", dry_run: bool = False) -> Report:
+    """Make the namespace what the file says; applying again changes nothing. One transaction: all of it, or nothing.
+
+    Raises BadConfiguration with a line for each part that is refused (unknown pack, missing secret …).
+    """
+
+    def unit() -> Report:
+        report = _pass(configuration, actor, reason, dry_run)
+        if dry_run:
+            raise _RolledBack(report)
+        return report
+
+    try:
+        return run_unit("config_apply", unit)
+    except _RolledBack as undone:
+        return undone.report
+
+
+def _pass(configuration: Configuration, actor: str, reason: str, dry_run: bool) -> Report:
+    run = _Run(configuration.namespace, actor, reason)
+    lock_namespace(configuration.namespace)
+    for name, connection in configuration.connections.items():
+        _connection(run, name, connection)
+    for name, section in configuration.packs.items():
+        if _pack(run, name, section):
+            for slug, endpoint in section.endpoint.items():
+                _endpoint(run, name, slug, endpoint)
+    for key, route in configuration.routes.items():
+        _route(run, key, route)
+    if run.problems:
+        raise BadConfiguration(run.problems)
+    report = Report(run.namespace, dry_run, tuple(run.steps), tuple(run.warnings), tuple(_extras(configuration)))
+    if report.changes_something:
+        counts = {outcome: len(report.of(outcome)) for outcome in ("created", "changed", "unchanged")}
+        changed = counts["created"] + counts["changed"]
+        audit_log.record(actor, APPLY_ACTION, run.namespace, reason, count=changed, detail=counts)
+    return report
+
+
+def _connection(run: _Run, name: str, section: ConnectionSection) -> None:
+    def put() -> Step:
+        draft = ConnectionDraft(name, section.url, _secrets(section.references))
+        return _step("connection", name, connection_changes.put(run.namespace, draft, actor=run.actor, reason=run.reason))
+
+    run.attempt(f"connections.{name}", put)
+
+
+def _pack(run: _Run, name: str, section: PackSection) -> bool:
+    """Install, upgrade (when the file names the code's version and another one is installed) or configure. False = refused."""
+
+    def put() -> Step:
+        present = live_pack(run.namespace, name)
+        shared = {"actor": run.actor, "reason": run.reason}
+        if present is None:
+            installations.install(run.namespace, name, version=section.version, settings=section.settings, **shared)
+            return Step("pack", name, "created")
+        if section.version is not None and section.version != present.version:
+            upgraded = installations.upgrade(run.namespace, name, version=section.version, settings=section.settings, **shared)
+            moved = f"routes with a new version: {', '.join(upgraded.routes) or 'none'}"
+            return Step("pack", name, "changed", (f"version: {present.version} → {section.version}", moved))
+        settings_changed = section.settings is not None and installations.configure(run.namespace, name, section.settings, **shared)
+        return _step("pack", name, ("settings: replaced",) if settings_changed else ())
+
+    return run.attempt(f"packs.{name}", put)
+
+
+def _endpoint(run: _Run, pack_name: str, slug: str, section: EndpointSection) -> None:
+    def put() -> Step:
+        draft = EndpointDraft(
+            pack_name=pack_name,
+            slug=slug,
+            secrets=_secrets(section.secrets),
+            public_url=section.public_url,
+            signature=section.signature,
+            unverified=section.unverified,
+            limits=EndpointLimits(section.max_body_bytes, section.limit, section.concurrency, section.spool),
+        )
+        if slug not in {line.slug for line in endpoint_changes.lines(run.namespace)}:
+            endpoint_changes.create(run.namespace, draft, actor=run.actor, reason=run.reason)
+            return Step("endpoint", slug, "created")
+        return _step("endpoint", slug, endpoint_changes.change(run.namespace, draft, actor=run.actor, reason=run.reason))
+
+    run.attempt(f"packs.{pack_name}.endpoint.{slug}", put)
+
+
+def _route(run: _Run, key: str, section: RouteSection) -> None:
+    def put() -> Step:
+        published = routes.publish(run.namespace, draft_of(key, section), actor=run.actor, reason=run.reason)
+        run.warnings.extend(published.warnings)
+        if not published.created:
+            return Step("route", key, "unchanged")
+        if not published.changes:
+            return Step("route", key, "created")
+        return Step("route", key, "changed", (f"version: {published.route_facts.version}", *published.changes))
+
+    run.attempt(f"routes.{key}", put)
+
+
+def draft_of(key: str, section: RouteSection) -> RouteDraft:
+    """The draft of a route section."""
+    return RouteDraft(
+        key=key,
+        pack_name=section.pack,
+        provider_kinds=section.on,
+        event_kind=section.kind,
+        mode=MODES[section.mode],
+        flow=section.flow,
+        work_type=section.work_type or "",
+        settle_seconds=section.settle,
+        source_id_case=section.source_id_case,
+        target_lane=section.target_lane,
+        queue_class=section.queue_class,
+        retry=section.retry.policy(),
+        limit=section.limit.limit() if section.limit else None,
+        masks=section.mask,
+        connection=section.connection or "",
+    )
+
+
+def _secrets(references: tuple[str, ...] | None) -> tuple[Secret, ...] | None:
+    if references is None:
+        return None
+    return tuple(stored_secrets.from_reference(reference, "secrets") for reference in references)
+
+
+def _step(kind: Kind, name: str, changes: tuple[str, ...] | None) -> Step:
+    if changes is None:
+        return Step(kind, name, "created")
+    return Step(kind, name, "changed" if changes else "unchanged", changes)
+
+
+def _extras(configuration: Configuration) -> Iterator[Extra]:
+    namespace = configuration.namespace
+    for row in Connection.objects.filter(namespace=namespace).order_by("name"):
+        if row.name not in configuration.connections:
+            yield Extra("connection", row.name)
+    for pack_row in live_packs(namespace):
+        if pack_row.name not in configuration.packs:
+            yield Extra("pack", pack_row.name)
+    named = {slug for section in configuration.packs.values() for slug in section.endpoint}
+    for line in endpoint_changes.lines(namespace):
+        if line.slug not in named:
+            yield Extra("endpoint", line.slug)
+    for facts in routes.all_current(namespace):
+        if facts.key not in configuration.routes:
+            yield Extra("route", facts.key)

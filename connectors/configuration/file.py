@@ -1,0 +1,200 @@
+"""The configuration file: strict TOML, read into frozen models; nothing here touches the database.
+
+The format is the one of the README and of `config export`. Whatever the file gets wrong is reported at once, one line each.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, ValidationError, model_validator
+
+from connectors import durations
+from connectors.configuration.change import DEFAULT_NAMESPACE
+from connectors.configuration.errors import BadConfiguration, sentences
+from connectors.configuration.values import (
+    BaseUrl,
+    Duration,
+    Factor,
+    LaneTemplate,
+    MaskPath,
+    Name,
+    ProviderKinds,
+    QueueClass,
+    Rate,
+    SecretReference,
+    SecretReferences,
+    Slug,
+    WebUrl,
+    secret_reference,
+)
+from projection.facts import PER_EVENT, PROJECTION, InvocationMode, RateLimit, RetryPolicy
+
+MODES: Final[dict[str, InvocationMode]] = {"projection": PROJECTION, "per_event": PER_EVENT}
+"""How the file spells an invocation mode, and how it is stored."""
+
+
+class Section(BaseModel):
+    """A table of the file: unknown names are refused, values are what they are written as."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class EndpointSection(Section):
+    public_url: BaseUrl = ""
+    secrets: SecretReferences | None = None
+    """None: whatever is stored stays (a new endpoint then has none)."""
+    signature: Annotated[StrictStr, Field(max_length=64)] = ""
+    unverified: Literal["keep", "refuse"] = "keep"
+    max_body_bytes: Annotated[StrictInt, Field(ge=1024, le=1024**3)] | None = None
+    limit: Rate | None = None
+    """Deliveries per time, e.g. `200/s`."""
+    concurrency: Annotated[StrictInt, Field(ge=1, le=1000)] | None = None
+    """Requests at once."""
+    spool: StrictBool | None = None
+    """None: where the pack's provider does not send a refused delivery again."""
+
+
+class PackSection(Section):
+    version: StrictStr | None = None
+    settings: dict[str, Any] | None = None
+    """None: the stored ones stay; an empty table empties them."""
+    endpoint: dict[Slug, EndpointSection] = {}
+
+
+_RETRY: Final = RetryPolicy()
+"""What holds where a route says nothing."""
+
+
+class RetrySection(Section):
+    base: Duration = _RETRY.base
+    factor: Factor = _RETRY.factor
+    cap: Duration = _RETRY.cap or durations.LONGEST_SECONDS
+    attempts: Annotated[StrictInt, Field(ge=1, le=1000)] = _RETRY.attempts
+    give_up_after: Duration | None = None
+
+    @model_validator(mode="after")
+    def _sensible(self) -> RetrySection:
+        if self.base > self.cap:
+            raise ValueError(f"base ({durations.readable(self.base)}) must not be longer than cap ({durations.readable(self.cap)})")
+        return self
+
+    def policy(self) -> RetryPolicy:
+        return RetryPolicy(self.base, self.factor, self.cap, self.attempts, self.give_up_after)
+
+
+class LimitSection(Section):
+    name: Name
+    rate: Rate | None = None
+    concurrency: Annotated[StrictInt, Field(ge=1, le=1000)] | None = None
+    """Attempts at once, of all workers together."""
+
+    @model_validator(mode="after")
+    def _limits_something(self) -> LimitSection:
+        if self.rate is None and self.concurrency is None:
+            raise ValueError('limits nothing; give it a rate (e.g. "100/10s"), a concurrency (e.g. 8), or both')
+        return self
+
+    def limit(self) -> RateLimit:
+        starts, per = self.rate or (0, 0.0)
+        return RateLimit(self.name, starts, per, self.concurrency)
+
+
+class RouteSection(Section):
+    pack: StrictStr
+    on: ProviderKinds
+    kind: Name
+    mode: Literal["projection", "per_event"]
+    flow: Name
+    settle: Duration = 0.0
+    work_type: Name | None = None
+    """None: the flow's own name."""
+    source_id_case: Literal["exact", "fold"] = "exact"
+    target_lane: LaneTemplate = ""
+    queue_class: QueueClass = "default"
+    retry: RetrySection = RetrySection()
+    limit: LimitSection | None = None
+    mask: tuple[MaskPath, ...] = ()
+    connection: Name | None = None
+
+    @model_validator(mode="after")
+    def _fits_its_mode(self) -> RouteSection:
+        if self.mode == "per_event" and self.settle:
+            raise ValueError("settle belongs to projection routes; a per_event route runs each event at once: leave it out")
+        return self
+
+
+class ConnectionSection(Section):
+    url: WebUrl
+    secret: SecretReference | None = None
+    secrets: SecretReferences | None = None
+
+    @model_validator(mode="after")
+    def _one_spelling(self) -> ConnectionSection:
+        if self.secret is not None and self.secrets is not None:
+            raise ValueError("secret and secrets are both set; keep one of them")
+        return self
+
+    @property
+    def references(self) -> tuple[str, ...] | None:
+        """Its secret references; None: whatever is stored stays."""
+        return self.secrets if self.secret is None else (self.secret,)
+
+
+class Configuration(Section):
+    """A whole file."""
+
+    namespace: Slug = DEFAULT_NAMESPACE
+    packs: dict[Name, PackSection] = {}
+    connections: dict[Name, ConnectionSection] = {}
+    routes: dict[Name, RouteSection] = {}
+
+
+def parse(text: str) -> Configuration:
+    """The configuration of a TOML text. Raises BadConfiguration with every problem of the file, one line each."""
+    try:
+        table = tomllib.loads(text)
+    except ValueError as error:  # its own TOMLDecodeError, or a number of more digits than the interpreter converts
+        raise BadConfiguration([f"not TOML: {error}"]) from None
+    except RecursionError:
+        raise BadConfiguration(["not readable: nested too deeply"]) from None
+    return of_table(table)
+
+
+def of_table(table: Mapping[str, Any]) -> Configuration:
+    """The configuration of a TOML file's table. Raises BadConfiguration, as `parse`."""
+    try:
+        return Configuration.model_validate(table)
+    except ValidationError as error:
+        raise BadConfiguration(sentences(error, Configuration)) from None
+
+
+def read(path: str) -> Configuration:
+    """The configuration of a file. Raises BadConfiguration, also when it cannot be read."""
+    try:
+        return parse(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadConfiguration([f"{path} cannot be read ({error}); fix the path, its rights or its encoding (UTF-8)"]) from None
+
+
+def resolve(reference: str) -> str:
+    """The secret behind a reference. Raises ValueError naming the variable or file that is missing or empty, never a value."""
+    kind, _, value = secret_reference(reference).partition(":")
+    if kind == "plain":
+        return value
+    if kind == "env":
+        found = os.environ.get(value, "")
+        if not found:
+            raise ValueError(f"the environment variable {value} is not set")
+        return found
+    try:
+        found = Path(value).read_text(encoding="utf-8").rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"the secret's file {value} cannot be read ({type(error).__name__})") from None
+    if not found:
+        raise ValueError(f"the secret's file {value} is empty")
+    return found

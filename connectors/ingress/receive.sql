@@ -1,0 +1,48 @@
+-- Statements of the receive room. Each is a transaction of its own (autocommit) except where an operator's `reverify` joins them.
+
+-- name: find_endpoint
+-- One endpoint with its pack, by namespace and slug. No lock. 0 rows: there is none (or its pack row is gone).
+-- The caller compares both names again: a collation may find another one. Index: ux_endpoint_slug, then the pack by id.
+SELECT e.Id, e.Namespace, e.Slug, e.PublicUrl, e.Secrets, e.UnverifiedPolicy, e.UnverifiedUntil, e.Limits, e.State, e.DiscardWhenDisabled,
+       p.Id, p.Name, p.Incarnation, p.State, p.DiscardWhenDisabled, p.Settings
+FROM `_System_ConnectorEndpoint` e
+JOIN `_System_ConnectorPack` p ON p.Id = e.PackId
+WHERE e.Namespace = %(namespace)s AND e.Slug = %(slug)s
+
+-- name: insert_receipt
+-- The one write of a delivery. Locks nothing but its own row and unique key; waits only for the same delivery arriving at the same time.
+-- Error 1062: this endpoint knows the delivery id (with this body as a conflict, where ConflictHash is not empty).
+-- ReceivedAt: now, or (a delivery that was spooled) when it arrived.
+INSERT INTO `_System_ConnectorReceipt`
+  (Namespace, PackId, PackIncarnation, EndpointId, IdempotencyKey, IdempotencyHash, ConflictHash, Body, BodySha256, Headers, Method, Url,
+   ReceivedAt, State, Attempts, ErasureId)
+VALUES
+  (%(namespace)s, %(pack_id)s, %(pack_incarnation)s, %(endpoint_id)s, %(idempotency_key)s, %(idempotency_hash)s, %(conflict_hash)s,
+   %(body)s, %(body_sha256)s, %(headers)s, %(method)s, %(url)s, COALESCE(%(received_at)s, UTC_TIMESTAMP(6)),
+   %(state)s, 0, %(erasure_id)s)
+
+-- name: read_first_receipt
+-- Id, body hash and erasure of the receipt that stands for a delivery id. No lock. 0 rows: it was pruned a moment ago; insert again.
+-- Index: ux_receipt_delivery.
+SELECT Id, BodySha256, ErasureId FROM `_System_ConnectorReceipt`
+WHERE EndpointId = %(endpoint_id)s AND IdempotencyHash = %(idempotency_hash)s AND ConflictHash = ''
+
+-- name: forget_conflict
+-- The other body under a delivery id whose first one was erased meanwhile. 0 rows: the erasure has found it too.
+UPDATE `_System_ConnectorReceipt` SET Body = '', Headers = '{}', Url = '', ErasureId = %(erasure_id)s
+WHERE EndpointId = %(endpoint_id)s AND IdempotencyHash = %(idempotency_hash)s AND ConflictHash = %(conflict_hash)s AND ErasureId IS NULL
+
+-- name: keep_unverified_delivery
+-- Stores a delivery whose signature did not match, apart. 0 rows: the endpoint holds its fill already. No lock beyond its own row;
+-- two at once may exceed the number by one each, which the bound does not mind. Index: ix_unverified_endpoint.
+INSERT INTO `_System_ConnectorUnverified` (EndpointId, Body, BodySha256, Headers, Url, Evidence, Reason, ReceivedAt)
+SELECT %(endpoint_id)s, %(body)s, %(body_sha256)s, %(headers)s, %(url)s, %(evidence)s, %(reason)s, UTC_TIMESTAMP(6)
+FROM (SELECT COUNT(*) AS Held FROM `_System_ConnectorUnverified` WHERE EndpointId = %(endpoint_id)s) held
+WHERE held.Held < %(most)s
+
+-- name: prune_unverified_deliveries
+-- Deletes what an endpoint has held for longer than the term, a bounded number. 0 rows: nothing is that old.
+-- Index: ix_unverified_endpoint.
+DELETE FROM `_System_ConnectorUnverified`
+WHERE EndpointId = %(endpoint_id)s AND ReceivedAt < UTC_TIMESTAMP(6) - INTERVAL %(seconds)s SECOND
+ORDER BY Id LIMIT %(most)s

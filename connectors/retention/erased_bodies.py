@@ -1,0 +1,108 @@
+"""Erasure of bodies: the receipts and held deliveries in which a person's items came, found by reading them as the router does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from connectors.delivery import Headers, IngressRequest
+from connectors.registry import installed_packs
+from connectors.routing import route_table
+from connectors.routing.reading import ReceiptFacts, read_receipt, receipt_of
+from connectors.routing.route_table import RouteBook
+from projection.database.sending import Sender, by_id, chunks
+from projection.retention.erasure import ERASED_TEXT
+
+sql: Final = Sender(Path(__file__).parent)
+
+PAGE: Final = 1000
+"""Receipts looked at by one read, without their bodies."""
+BODIES: Final = 20
+"""Bodies read at once; one may have 25 MiB."""
+ARRIVAL_SLACK: Final = timedelta(hours=1)
+"""A copy may have arrived this long before the one that was admitted first: it was committed later, or spooled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A source record in one namespace: its type, its id as given and as a route may have folded it, and the packs that name it."""
+
+    namespace: str
+    type: str
+    ids: tuple[str, ...]
+    pack_ids: tuple[int, ...]
+    pack_names: tuple[str, ...]
+
+    def is_named(self, source_type: str, source_id: str) -> bool:
+        """Whether the names are this source's, by their exact characters, folded or not."""
+        return source_type == self.type and (source_id in self.ids or source_id.casefold() in self.ids)
+
+
+def erase_receipts(ids: Sequence[int], erasure_id: int) -> tuple[int, int]:
+    """Make tombstones of receipts, in the caller's transaction: (receipts, items in them that had been rejected and are lost)."""
+    rows = sql.fetch("read_receipts_to_erase", ids=tuple(ids)) if ids else []
+    if not rows:
+        return 0, 0
+    parts, values = by_id(("Verdicts",), [(receipt, _blank(verdicts)) for receipt, verdicts, _ in rows])
+    done = sql.execute("erase_receipts", [*values, erasure_id, tuple(row[0] for row in rows)], **parts)
+    return done, sum(row[2] or 0 for row in rows)
+
+
+def _blank(verdicts: str | None) -> str | None:
+    """The verdicts without their reasons."""
+    if verdicts is None:
+        return None
+    found: list[dict[str, Any]] = json.loads(verdicts)
+    return json.dumps([{**one, "reason": ERASED_TEXT} for one in found])
+
+
+def holding(source: Source, ids: Sequence[int]) -> list[int]:
+    """Those of the receipts in which the source's pack reads an item of it. Bodies are read a few at a time."""
+    book = route_table.load(source.namespace)
+    return [
+        row[0]
+        for some in chunks(ids, BODIES)
+        for row in sql.fetch("read_bodies", ids=tuple(some))
+        if holds(source, receipt_of(row), book)
+    ]
+
+
+def holds(source: Source, receipt: ReceiptFacts, book: RouteBook) -> bool:
+    """Whether an item of the source can be read out of the receipt. What cannot be read at all holds nothing that anyone knows of."""
+    if receipt.pack_id not in source.pack_ids or receipt.pack_id not in book.packs:
+        return False
+    try:
+        events = read_receipt(receipt, book).events
+    except installed_packs.PackNotLoaded:
+        return False
+    return any(source.is_named(event.source_type, event.source_id) for event in events)
+
+
+def repeats(source: Source, since: datetime | None) -> Iterator[list[int]]:
+    """Ids of routed receipts, received from `since` (naive) on, that brought something again and hold items of the source."""
+    if since is None:
+        return
+    after = (since - ARRIVAL_SLACK, 0)
+    while rows := sql.fetch("read_repeats", namespace=source.namespace, after_time=after[0], after_id=after[1], limit=PAGE):
+        after = rows[-1][:2]
+        found = holding(source, [row[1] for row in rows if row[2]])
+        if found:
+            yield found
+
+
+def unverified(source: Source) -> list[int]:
+    """Ids of held, unverified deliveries that hold items of the source."""
+    book = route_table.load(source.namespace)
+    found: list[int] = []
+    after = 0
+    while rows := sql.fetch("read_unverified_bodies", namespace=source.namespace, after=after, limit=BODIES):
+        after = rows[-1][0]
+        for one, pack_id, body, headers, url in rows:
+            request = IngressRequest("POST", url, Headers(json.loads(headers or "{}")), bytes(body))
+            if holds(source, ReceiptFacts(one, pack_id, None, request), book):
+                found.append(one)
+    return found
