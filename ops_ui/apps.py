@@ -11,7 +11,8 @@ class OpsUiConfig(AppConfig):
 
     def ready(self) -> None:
         # Here: the checks read models, which exist only once every app is loaded.
-        from ops_ui import checks, measures, server_checks, signature_failures, tls
+        from ops_ui.config import checks, server_checks, tls
+        from ops_ui.monitoring import measures, signature_failures
 
         checks.register_all()
         server_checks.register_all()
@@ -24,7 +25,7 @@ class ConsoleAdminConfig(admin_apps.AdminConfig):
     """Django's admin with the console as its site (named in INSTALLED_APPS in place of `django.contrib.admin`)."""
 
     default = False
-    default_site = "ops_ui.console.ConsoleSite"
+    default_site = "ops_ui.console.site.ConsoleSite"
 
     def ready(self) -> None:
         super().ready()

@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from ops_ui import counter_files, environment
-from ops_ui.environment import WEB_PROCESSES
+from ops_ui.config import environment
+from ops_ui.config.environment import WEB_PROCESSES
+from ops_ui.monitoring import counter_files
 
 _settings = environment.read()
 
@@ -31,7 +32,7 @@ worker_tmp_dir = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108
 control_socket_disable = True
 # The supervisor says what starts and stops; gunicorn says what goes wrong.
 loglevel = "warning"
-logger_class = "ops_ui.web_log.WebLog"
+logger_class = "ops_ui.config.web_log.WebLog"
 
 
 def post_worker_init(worker: Any) -> None:

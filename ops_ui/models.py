@@ -10,7 +10,7 @@ from django.db import connection, models
 from ops_ui.preview_models import Preview, PreviewPart  # noqa: F401 - Django finds them through this module
 from projection.database.catalogue import catalogue
 
-_SQL: Final = Path(__file__).parent / "sql"
+_SQL: Final = Path(__file__).parent
 
 
 def _execute(name: str, **parameters: Any) -> int:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ops_ui import environment
-from ops_ui.alert_targets import MailServer
-from ops_ui.database_url import bounded, database
+from ops_ui.config import environment
+from ops_ui.config.alert_targets import MailServer
+from ops_ui.config.database_url import bounded, database
 
 BASE_DIR = environment.CHECKOUT
 _env: dict[str, Any] = environment.read()
@@ -77,9 +77,9 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "ops_ui.metrics.RequestMetrics",
+    "ops_ui.monitoring.metrics.RequestMetrics",
     "connectors.ingress.middleware.IngressFirst",
-    "ops_ui.middleware.SecurityHeaders",
+    "ops_ui.console.headers.SecurityHeaders",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -89,8 +89,8 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "ops_ui.read_only_console.ReadOnlyConsole",
-    "ops_ui.viewer_zone.ViewerZone",
+    "ops_ui.console.base.read_only.ReadOnlyConsole",
+    "ops_ui.console.base.time_zone.ViewerZone",
 ]
 
 ROOT_URLCONF = "ops_ui.urls"

@@ -4,8 +4,8 @@ from django.contrib import admin
 from django.urls import include, path
 from django.views.generic import RedirectView
 
-from ops_ui.health import healthz, progressz, readyz
-from ops_ui.metrics import metrics
+from ops_ui.monitoring.health import healthz, progressz, readyz
+from ops_ui.monitoring.metrics import metrics
 
 urlpatterns = [
     path("", RedirectView.as_view(pattern_name="admin:index"), name="home"),
@@ -17,4 +17,4 @@ urlpatterns = [
     path("admin/", admin.site.urls),
 ]
 
-handler500 = "ops_ui.failures.failed"
+handler500 = "ops_ui.console.failures.failed"

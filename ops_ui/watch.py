@@ -11,7 +11,7 @@ from typing import Final
 
 from django.db import connection
 
-from ops_ui import alert_messages, alerts, signature_failures
+from ops_ui.monitoring import alert_messages, alerts, signature_failures
 from projection.foreign_code import FAILURES
 from projection.logs import log_event
 from projection.safe_text import error_text

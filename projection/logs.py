@@ -1,5 +1,5 @@
 """The one place that turns verbs into log lines: one structured event per verb, the same field names everywhere. Who counts verbs
-subscribes here (`ops_ui/measures.py`), so that rooms know nothing of metrics.
+subscribes here (`ops_ui/monitoring/measures.py`), so that rooms know nothing of metrics.
 
 Lines go to standard error: JSON (one object a line) unless it is a terminal. A line carries ids, counts, states and times, never
 a payload, a header value or a secret: a field of such a name is hidden, whoever passes it.

@@ -35,13 +35,13 @@ def forget_what_was_read() -> None:
     from connectors.flows import connections as http_connections
     from connectors.ingress import endpoint_facts  # here: Django's apps are loaded by now
     from connectors.registry import installed_packs
-    from ops_ui import openings
+    from ops_ui.monitoring import runnable_since
     from projection.claiming import claim
 
     for cache in (http_connections.of, endpoint_facts.find, installed_packs.of):
         cache.forget()
     claim.forget()
-    openings.forget()
+    runnable_since.forget()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -15,10 +15,11 @@ from django.test import Client
 
 from connectors.models import AuditEntry, Endpoint, Pack, Receipt, Record, Route, UnverifiedDelivery
 from connectors.operations.work_filters import WorkFilter
-from ops_ui import bulk_previews, tables
-from ops_ui.filters import MomentField
-from ops_ui.keyset import Cursor
-from ops_ui.lane_reads import Lane
+from ops_ui.console.jobs import bulk_previews
+from ops_ui.console.lanes.reads import Lane
+from ops_ui.console.lists import tables
+from ops_ui.console.lists.filters import MomentField
+from ops_ui.console.lists.keyset import Cursor
 from projection.bulk.job_rows import ItemState, JobKind
 from projection.database import clock
 from projection.job_models import Job

@@ -12,7 +12,7 @@ from django.test import Client
 
 from connectors import models
 from connectors.operations.work_filters import WorkFilter
-from ops_ui import bulk_previews
+from ops_ui.console.jobs import bulk_previews
 from projection import flows, identity
 from projection.admission import activation
 from projection.bulk.job_rows import JobKind

@@ -6,7 +6,7 @@ import re
 import shlex
 from pathlib import Path
 
-from ops_ui.environment import CHECKOUT
+from ops_ui.config.environment import CHECKOUT
 
 FOLDER = CHECKOUT / "docs" / "deployment"
 UNITS = FOLDER / "systemd"

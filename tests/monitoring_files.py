@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ops_ui.environment import CHECKOUT
+from ops_ui.config.environment import CHECKOUT
 
 FOLDER = CHECKOUT / "docs" / "monitoring"
 PAGE = CHECKOUT / "docs" / "monitoring.md"

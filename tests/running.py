@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO
 from urllib.parse import urlsplit
 
-from ops_ui import environment
+from ops_ui.config import environment
 
 CHECKOUT = environment.CHECKOUT
 PATIENCE_SECONDS = 90.0

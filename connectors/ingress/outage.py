@@ -14,7 +14,7 @@ from typing import Final
 from django.db import Error, OperationalError
 
 INGRESS: Final = "ingress"
-"""Alias of the connection that gives up before a provider does (`ops_ui.database_url.bounded`)."""
+"""Alias of the connection that gives up before a provider does (`ops_ui.config.database_url.bounded`)."""
 SLOW_SECONDS: Final = 1.0
 HOLD_SECONDS: Final = 3.0
 """How long nobody asks after a failure that took long; then one request at a time tries again."""

@@ -1,4 +1,4 @@
-"""Makes the table of failed logins (`ops_ui/logins.py`), in one statement."""
+"""Makes the table of failed logins (`ops_ui/console/login/logins.py`), in one statement."""
 
 from django.db import migrations, models
 

@@ -1,4 +1,4 @@
-"""Makes the table of alerts (`ops_ui/alerts.py`), in one statement."""
+"""Makes the table of alerts (`ops_ui/monitoring/alerts.py`), in one statement."""
 
 from django.db import migrations, models
 

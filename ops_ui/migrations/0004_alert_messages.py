@@ -1,4 +1,4 @@
-"""Makes the table of what is told of alerts (`ops_ui/alert_messages.py`), in one statement."""
+"""Makes the table of what is told of alerts (`ops_ui/monitoring/alert_messages.py`), in one statement."""
 
 from django.db import migrations, models
 

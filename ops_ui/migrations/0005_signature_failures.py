@@ -1,4 +1,4 @@
-"""Makes the table of failed signatures (`ops_ui/signature_failures.py`), in one statement."""
+"""Makes the table of failed signatures (`ops_ui/monitoring/signature_failures.py`), in one statement."""
 
 from django.db import migrations, models
 

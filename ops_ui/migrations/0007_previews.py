@@ -1,4 +1,4 @@
-"""Makes the table of previews (`ops_ui/bulk_previews.py`), in one statement."""
+"""Makes the table of previews (`ops_ui/console/jobs/bulk_previews.py`), in one statement."""
 
 from django.db import migrations, models
 

@@ -7,8 +7,8 @@ import subprocess
 import sys
 from typing import Final
 
-from ops_ui.database_url import database
-from ops_ui.environment import CHECKOUT, BadSetting, read
+from ops_ui.config.database_url import database
+from ops_ui.config.environment import CHECKOUT, BadSetting, read
 from ops_ui.start import CannotStart
 from ops_ui.start.database_server import has_tables
 from ops_ui.start.installation import Installation, open_installation

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import MySQLdb
 
-from ops_ui.database_url import demands_tls
+from ops_ui.config.database_url import demands_tls
 from ops_ui.start import CannotStart
 
 UNKNOWN_DATABASE: Final = 1049

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from ops_ui import environment
-from ops_ui.database_url import database
-from ops_ui.environment import CHECKOUT, FERNET_KEY_BYTES, Bind
+from ops_ui.config import environment
+from ops_ui.config.database_url import database
+from ops_ui.config.environment import CHECKOUT, FERNET_KEY_BYTES, Bind
 from ops_ui.start import CannotStart
 from ops_ui.start.private_database import PrivateDatabase
 

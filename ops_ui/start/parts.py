@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from ops_ui.environment import CHECKOUT
+from ops_ui.config.environment import CHECKOUT
 
 PR_SET_PDEATHSIG: Final = 1
 """prctl(2): have the kernel send this process a signal when its parent dies."""

@@ -21,7 +21,7 @@ from typing import Final, Self
 
 import MySQLdb
 
-from ops_ui.environment import CHECKOUT
+from ops_ui.config.environment import CHECKOUT
 from ops_ui.start import CannotStart
 from ops_ui.start.locks import FileLock, is_held
 

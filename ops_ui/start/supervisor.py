@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
-from ops_ui.environment import Bind
+from ops_ui.config.environment import Bind
 from ops_ui.start import CannotStart
 from ops_ui.start.installation import Installation
 from ops_ui.start.locks import FileLock

@@ -13,8 +13,9 @@ from django.urls import reverse
 from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
-from ops_ui import read_only_console, viewer_zone
-from ops_ui.glossary import BY_SLUG
+from ops_ui.console.base import read_only as read_only_console
+from ops_ui.console.base import time_zone
+from ops_ui.console.base.glossary import BY_SLUG
 
 register = template.Library()
 
@@ -66,7 +67,7 @@ def _local(at: datetime) -> str:
     At the ends of the calendar, which a provider may name, there is no such time in each zone; it is told in UTC.
     """
     try:
-        local = at.astimezone(viewer_zone.current())
+        local = at.astimezone(time_zone.current())
     except OverflowError:
         return f"{at:%Y-%m-%d %H:%M:%S} UTC"
     text = local.strftime("%Y-%m-%d %H:%M:%S")
@@ -93,13 +94,13 @@ def word(slug: str) -> SafeString | str:
 @register.simple_tag
 def zone() -> str:
     """What stands beside the times of this page: `UTC`, or the place of the viewer's zone."""
-    return viewer_zone.label()
+    return time_zone.label()
 
 
 @register.simple_tag
 def zone_name() -> str:
     """The viewer's zone in full."""
-    return viewer_zone.current().key
+    return time_zone.current().key
 
 
 @register.filter

@@ -19,7 +19,7 @@ from typing import Final
 CHECKOUT: Final = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(CHECKOUT))
 
-from ops_ui.environment import PREFIX, BadSetting  # noqa: E402  # the line above finds it
+from ops_ui.config.environment import PREFIX, BadSetting  # noqa: E402  # the line above finds it
 from ops_ui.start import CannotStart  # noqa: E402
 from ops_ui.start.database_server import ensure_database  # noqa: E402
 from ops_ui.start.installation import open_installation  # noqa: E402
@@ -102,8 +102,8 @@ def run(arguments: list[str]) -> int:
 
 
 def ensure_database_of(environ: Mapping[str, str]) -> None:
-    from ops_ui.database_url import database
-    from ops_ui.environment import read
+    from ops_ui.config.database_url import database
+    from ops_ui.config.environment import read
 
     ensure_database(database(read(environ)["DATABASE_URL"]))
 

@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager
 from typing import Any
 from urllib.parse import quote
 
-from ops_ui.database_url import database
+from ops_ui.config.database_url import database
 from ops_ui.start.database_server import connect
 from ops_ui.start.private_database import PrivateDatabase, Use
 from tests.running import state_folder, wait_until

@@ -25,8 +25,8 @@ from typing import Any
 import MySQLdb
 from cryptography.fernet import Fernet
 
-from ops_ui.database_url import database
-from ops_ui.environment import Bind
+from ops_ui.config.database_url import database
+from ops_ui.config.environment import Bind
 from ops_ui.start.database_server import connect
 from ops_ui.start.prepare import SCHEMA_ONLY
 from ops_ui.start.supervisor import listen

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from cryptography.fernet import Fernet
 
-from ops_ui.environment import CHECKOUT
+from ops_ui.config.environment import CHECKOUT
 from tests.acceptance.service import PATIENCE_SECONDS, Service, own_database, service
 from tests.running import start_environment, state_folder
 

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from ops_ui.logins import LIMITS
+from ops_ui.console.login.logins import LIMITS
 from tests import console_world
 from tests.web import Web, serving
 

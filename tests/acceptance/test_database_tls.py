@@ -20,8 +20,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from ops_ui.database_programs import load_program, option_file
-from ops_ui.database_url import database
+from ops_ui.backup.database_programs import load_program, option_file
+from ops_ui.config.database_url import database
 from ops_ui.start.database_server import connect, is_encrypted
 from tests.acceptance.private_server import IS_INSTALLED
 from tests.running import state_folder, wait_until

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from cryptography.fernet import Fernet
 
-from ops_ui.environment import CHECKOUT, Bind
+from ops_ui.config.environment import CHECKOUT, Bind
 from ops_ui.start.supervisor import listen
 from tests import deployment_files
 from tests.acceptance.service import PATIENCE_SECONDS, Process, Service, own_database

@@ -12,8 +12,8 @@ from time import monotonic
 
 import pytest
 
-from ops_ui.database_url import INGRESS_TIMEOUT_SECONDS
-from ops_ui.environment import WEB_PROCESSES
+from ops_ui.config.database_url import INGRESS_TIMEOUT_SECONDS
+from ops_ui.config.environment import WEB_PROCESSES
 from tests import signing
 from tests.acceptance.service import Process, Service, service
 

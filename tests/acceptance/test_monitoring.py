@@ -11,7 +11,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from standardwebhooks.webhooks import Webhook
 
-from ops_ui import counter_files
+from ops_ui.monitoring import counter_files
 from tests import monitoring_files, signing
 from tests.acceptance.service import PATIENCE_SECONDS, Service, service
 from tests.monitoring_files import documented, uses

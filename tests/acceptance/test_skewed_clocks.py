@@ -237,7 +237,7 @@ WORLD = """if True:
     import json
     from datetime import timedelta
     from connectors.models import Pack, Route
-    from projection import clock
+    from projection.database import clock
     from tests import console_world
     paths = console_world.build().paths
     for model in (Pack, Route):

@@ -14,7 +14,7 @@ from time import monotonic
 import pytest
 
 from connectors.bench.relay import Relay, relay
-from ops_ui.database_url import database
+from ops_ui.config.database_url import database
 from ops_ui.start.database_server import connect
 from tests import signing
 from tests.acceptance.service import Service, service

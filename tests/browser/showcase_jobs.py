@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from connectors import models
 from connectors.operations.work_filters import WorkFilter
-from ops_ui import bulk_previews
+from ops_ui.console.jobs import bulk_previews
 from projection import identity
 from projection.bulk.job_rows import JobKind
 from projection.job_models import Job, JobItem

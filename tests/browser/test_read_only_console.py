@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import BrowserContext
 from pytest_django import Settings
 
-from ops_ui.read_only_console import SENTENCE
+from ops_ui.console.base.read_only import SENTENCE
 from tests import console_world
 from tests.browser.conftest import log_in
 from tests.browser.test_pages import findings

@@ -18,9 +18,10 @@ from pytest_django import Settings
 from standardwebhooks.webhooks import Webhook
 
 from connectors import http_client
-from ops_ui import alert_messages, alerts, progress, signature_failures, watch
+from ops_ui import watch
 from ops_ui.models import Alert, AlertMessage, SignatureFailures
-from ops_ui.progress import Finding
+from ops_ui.monitoring import alert_messages, alerts, progress, signature_failures
+from ops_ui.monitoring.progress import Finding
 from projection.database import clock
 from projection.states import State
 from tests import ingress, rows

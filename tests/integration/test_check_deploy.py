@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from cryptography.fernet import Fernet
 
-from ops_ui.environment import CHECKOUT, PREFIX
+from ops_ui.config.environment import CHECKOUT, PREFIX
 
 PATIENCE_SECONDS = 120.0
 

@@ -18,7 +18,8 @@ from django.urls import reverse
 
 from connectors import audit_log
 from connectors.models import AppendOnly, AuditEntry
-from ops_ui import audit_reads, keyset
+from ops_ui.console.audit import reads as audit_reads
+from ops_ui.console.lists import keyset
 from projection.database.clock import now
 from tests import console_world
 from tests.bulk_rows import copy_rows

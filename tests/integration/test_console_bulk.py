@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from connectors.models import AuditEntry
 from connectors.operations import bulk_preview
 from connectors.operations.work_filters import WorkFilter, from_json
-from ops_ui import bulk_previews
+from ops_ui.console.jobs import bulk_previews
 from ops_ui.preview_models import Preview, PreviewPart
 from projection.bulk import jobs
 from projection.bulk.job_rows import ItemState, JobKind, JobRow, JobState

@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import Permission
 from django.test import Client
 
-from ops_ui import comparison_reads
+from ops_ui.console.generations import comparison_reads
 from projection.facts import RouteFacts
 from projection.models import Event, WorkItem
 from projection.states import State

@@ -11,8 +11,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from connectors.operations.work_filters import WorkFilter
-from ops_ui import dead_reads, keyset
-from ops_ui.dead_filter import select
+from ops_ui.console.dead_letters import reads as dead_reads
+from ops_ui.console.dead_letters.filter import select
+from ops_ui.console.lists import keyset
 from projection.database.clock import now
 from projection.models import WorkItem
 from projection.states import State

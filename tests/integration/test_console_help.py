@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ops_ui import glossary, rooms
+from ops_ui.console.base import glossary, navigation
 from tests import console_world
 from tests.console_world import LISTS, World
 
@@ -21,13 +21,13 @@ def test_words_are_unique_and_short_enough_for_a_title() -> None:
     slugs = [word.slug for word in glossary.WORDS]
     assert len(slugs) == len(set(slugs))
     assert [word.word for word in glossary.WORDS if len(word.short) > LONGEST_TITLE] == []
-    known = {room.name for room in rooms.ROOMS}
+    known = {room.name for room in navigation.ROOMS}
     assert {word.room for word in glossary.WORDS if word.room} <= known
-    assert {room.word for room in rooms.ROOMS if room.word} <= set(slugs)
+    assert {room.word for room in navigation.ROOMS if room.word} <= set(slugs)
 
 
 def test_no_two_rooms_have_the_same_key() -> None:
-    keys = [room.key for room in rooms.ROOMS if room.key]
+    keys = [room.key for room in navigation.ROOMS if room.key]
     assert len(keys) == len(set(keys))
     assert all(re.fullmatch("[a-z]", key) for key in keys)
 
@@ -66,7 +66,7 @@ def test_the_keys_are_those_of_the_rooms_that_one_may_enter() -> None:
 def test_every_list_has_its_word_beside_its_heading() -> None:
     client = console_world.client("administrator")
     world = World(0, 0, 0, "", "", "", 0, 0)
-    for room in rooms.ROOMS:
+    for room in navigation.ROOMS:
         name = {"dead_letters": "dead-letters"}.get(room.name, room.name)
         if room.word and name in LISTS:
             page = client.get(world.paths[name]).content.decode()

@@ -11,8 +11,8 @@ from django.test.utils import CaptureQueriesContext
 
 from connectors.models import AuditEntry
 from connectors.operations import bulk_jobs
-from ops_ui import job_reads
-from ops_ui.job_progress import progress, standing
+from ops_ui.console.jobs import reads as job_reads
+from ops_ui.console.jobs.progress import progress, standing
 from projection.bulk import jobs
 from projection.bulk.job_rows import ItemState, JobKind, JobState
 from projection.database.clock import now

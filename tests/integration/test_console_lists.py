@@ -10,8 +10,11 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from ops_ui import counts, flow_reads, keyset, lane_reads
-from ops_ui.keyset import Cursor, Order
+from ops_ui.console.lanes import reads as lane_reads
+from ops_ui.console.lists import keyset
+from ops_ui.console.lists.keyset import Cursor, Order
+from ops_ui.console.overview import reads as flow_reads
+from ops_ui.monitoring import counts
 from projection.database.clock import now
 from projection.models import LaneHold, WorkItem
 from projection.states import State

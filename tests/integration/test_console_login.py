@@ -15,7 +15,7 @@ from django.http import HttpResponse
 from django.test import Client
 
 from connectors.models import AuditEntry
-from ops_ui.logins import LIMITS, WINDOW_SECONDS, TooManyFailures, begin_attempt, forgive, in_words
+from ops_ui.console.login.logins import LIMITS, WINDOW_SECONDS, TooManyFailures, begin_attempt, forgive, in_words
 from ops_ui.models import LoginFailures
 from projection.database import clock
 from tests import commands, console_world

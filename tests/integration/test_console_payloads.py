@@ -12,7 +12,9 @@ from django.test import Client
 
 from connectors.configuration import routes
 from connectors.models import AuditEntry, Receipt, Route, UnverifiedDelivery
-from ops_ui import payload_reads, payload_view, payload_window
+from ops_ui.console.payloads import reads as payload_reads
+from ops_ui.console.payloads import view as payload_view
+from ops_ui.console.payloads import window as payload_window
 from projection.models import Event
 from tests import console_world, factories, rows
 from tests.integration.test_console_pages import Markup

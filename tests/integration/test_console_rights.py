@@ -18,7 +18,7 @@ from django.urls import URLPattern, get_resolver, reverse
 from connectors.models import AuditEntry, Namespace, Pack, Route
 from connectors.operations import bulk_jobs
 from connectors.operations.work_filters import WorkFilter
-from ops_ui import bulk_previews
+from ops_ui.console.jobs import bulk_previews
 from projection.bulk import jobs
 from projection.bulk.job_rows import JobKind
 from projection.database.clock import now

@@ -11,8 +11,8 @@ from django.contrib.auth.models import Permission
 from django.test import Client
 
 from connectors.models import Record
-from ops_ui import source_reads
-from ops_ui.source_reads import Source
+from ops_ui.console.sources import reads as source_reads
+from ops_ui.console.sources.reads import Source
 from projection.database.clock import now
 from projection.models import LaneHold
 from tests import console_world, rows

@@ -13,7 +13,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from connectors.models import AuditEntry
-from ops_ui import exports, viewer_zone
+from ops_ui.console.base import time_zone
+from ops_ui.console.lists import exports
 from ops_ui.templatetags.console import when
 from projection.models import Event
 from tests import console_world
@@ -57,7 +58,7 @@ def test_c54_no_page_needs_time_zone_tables(settings: Any, viewer: str) -> None:
     settings.TIME_ZONE = "Europe/Madrid"
     world = console_world.build()
     client = console_world.client("administrator")
-    client.cookies[viewer_zone.COOKIE] = viewer
+    client.cookies[time_zone.COOKIE] = viewer
     with CaptureQueriesContext(connection) as queries:
         for path, query in paths(world):
             response: Any = client.get(path, query)
@@ -101,7 +102,7 @@ def test_times_are_in_the_zone_of_the_viewer_and_in_utc_on_hover() -> None:
         ("UTC", "2026-07-01 10:00:00", "UTC"),
         ("", "2026-07-01 10:00:00", "UTC"),
     ):
-        client.cookies[viewer_zone.COOKIE] = zone
+        client.cookies[time_zone.COOKIE] = zone
         page = client.get(world.paths["audit"]).content.decode()
         assert f'title="2026-07-01 10:00:00.000005 UTC">{shown}<' in page
         assert f"When ({name})" in page
@@ -111,17 +112,17 @@ def test_times_are_in_the_zone_of_the_viewer_and_in_utc_on_hover() -> None:
 def test_a_zone_holds_for_its_own_request_only() -> None:
     world = console_world.build()
     first, second = console_world.client("administrator"), console_world.client("viewer")
-    first.cookies[viewer_zone.COOKIE] = "Asia/Tokyo"
+    first.cookies[time_zone.COOKIE] = "Asia/Tokyo"
     assert b"(Tokyo)" in first.get(world.paths["receipts"]).content
     assert b"(UTC)" in second.get(world.paths["receipts"]).content
-    assert viewer_zone.label() == "UTC"
+    assert time_zone.label() == "UTC"
 
 
 def test_every_page_names_the_zone_of_its_times() -> None:
     """A page that still says UTC beside a time of the viewer's zone would be wrong by hours."""
     world = console_world.build()
     client = console_world.client("administrator")
-    client.cookies[viewer_zone.COOKIE] = "Asia/Tokyo"
+    client.cookies[time_zone.COOKIE] = "Asia/Tokyo"
     for path in world.paths.values():
         page = client.get(path).content.decode()
         assert not re.search(r"</time>[^<]{0,3}UTC|\(UTC\)</th>|\(UTC\)\"", page), path
@@ -131,15 +132,15 @@ def test_every_page_names_the_zone_of_its_times() -> None:
     "damaged", ["Nowhere/Town", "Europe", "../../etc/passwd", "/etc/passwd", "x" * 300, "Ümlaut", "posixrules\x00"]
 )
 def test_a_damaged_zone_is_utc(damaged: str) -> None:
-    assert viewer_zone.parse(damaged).key == "UTC"
+    assert time_zone.parse(damaged).key == "UTC"
 
 
 def test_the_hour_that_comes_twice_tells_its_halves_apart() -> None:
     @contextmanager
     def zone(name: str) -> Iterator[None]:
-        before = viewer_zone._current.set(viewer_zone.parse(name))
+        before = time_zone._current.set(time_zone.parse(name))
         yield
-        viewer_zone._current.reset(before)
+        time_zone._current.reset(before)
 
     with zone("Europe/Madrid"):
         first, second = (when(datetime(2026, 10, 25, hour, 30, tzinfo=UTC)) for hour in (0, 1))
@@ -156,7 +157,7 @@ def test_a_time_that_the_viewers_zone_does_not_have_is_told_in_utc(at: datetime,
     world = console_world.build()
     Event.objects.update(provider_timestamp=at)
     client = console_world.client("administrator")
-    client.cookies[viewer_zone.COOKIE] = zone
+    client.cookies[time_zone.COOKIE] = zone
     for name in ("event", "source", "trace-found"):
         assert client.get(world.paths[name]).status_code == 200, name
     assert f"{at:%m-%d %H:%M:%S} UTC</time>" in client.get(world.paths["event"]).content.decode()

@@ -18,7 +18,7 @@ from connectors.flows import connections
 from connectors.ingress import endpoint_facts
 from connectors.management.commands.load_demo import local_url
 from connectors.models import AuditEntry, Connection, Endpoint, Receipt
-from ops_ui.environment import Bind
+from ops_ui.config.environment import Bind
 from projection.database import clock
 
 URL = "http://127.0.0.1:8000"

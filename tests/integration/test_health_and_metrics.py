@@ -15,7 +15,7 @@ from django.db import connections
 from django.test import Client
 from prometheus_client.parser import text_string_to_metric_families
 
-from ops_ui import health
+from ops_ui.monitoring import health
 from projection.admission import activation
 from projection.models import ProjectionProtocol
 from projection.states import State
@@ -124,7 +124,7 @@ MULTI_PROCESS = """
 import os, django
 django.setup()
 from prometheus_client import generate_latest
-from ops_ui import metrics
+from ops_ui.monitoring import metrics
 for _ in range(2):
     if os.fork() == 0:
         metrics.REQUESTS.labels("console", "200").inc()

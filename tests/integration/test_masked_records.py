@@ -6,7 +6,7 @@ import pytest
 
 from connectors.flows.record_fold import SetValue, properties_text
 from connectors.models import Record
-from ops_ui.views.records import properties
+from ops_ui.console.sources.records import properties
 from tests import console_world, factories
 
 pytestmark = pytest.mark.usefixtures("database")

@@ -10,7 +10,7 @@ import pytest
 from django.db import OperationalError
 from prometheus_client import REGISTRY
 
-from ops_ui import measures
+from ops_ui.monitoring import measures
 from projection import logs
 from projection.claiming import rescue
 from projection.claiming.claim import claim

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from connectors.operations.work_filters import WorkFilter
-from ops_ui import keyset
-from ops_ui.dead_filter import BY_DEATH, select
-from ops_ui.filters import GenerationFilter, ListFilter, ReceiptFilter
+from ops_ui.console.dead_letters.filter import BY_DEATH, select
+from ops_ui.console.lists import keyset
+from ops_ui.console.lists.filters import GenerationFilter, ListFilter, ReceiptFilter
 from projection.models import WorkItem
 from projection.states import ReceiptState, State
 from tests import rows

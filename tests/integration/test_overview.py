@@ -10,8 +10,9 @@ from django.db import DatabaseError, OperationalError
 
 from connectors.models import Upkeep
 from connectors.operations import audit_results
-from ops_ui import blocked_lanes, flow_reads, input_counts
-from ops_ui.flow_reads import DAY, HOUR
+from ops_ui.console.overview import blocked_lanes, input_counts
+from ops_ui.console.overview import reads as flow_reads
+from ops_ui.console.overview.reads import DAY, HOUR
 from projection.database.clock import now
 from projection.integrity.invariants import AuditReport, Violation
 from projection.models import WorkItem

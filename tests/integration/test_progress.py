@@ -12,8 +12,8 @@ from pytest_django import Settings
 
 from connectors.configuration import pausing
 from connectors.models import AuditEntry, Receipt, Route
-from ops_ui import health, progress
-from ops_ui.progress import RESTART_SECONDS, STUCK_WORKERS_SECONDS
+from ops_ui.monitoring import health, progress
+from ops_ui.monitoring.progress import RESTART_SECONDS, STUCK_WORKERS_SECONDS
 from projection.claiming.claim import claim
 from projection.completion import lanes
 from projection.database import clock

@@ -19,14 +19,14 @@ from django_q.models import Failure, OrmQ, Schedule
 from pytest_django import Settings
 
 from connectors.models import AuditEntry
-from ops_ui import read_only_console
+from ops_ui.console.base import read_only
 from tests import console_world
 from tests.console_world import World
 from tests.integration.test_console_rights import ACTIONS, form, target
 
 SESSIONS = "django_session"
 METHODS = ("get", "head", "options", "post", "put", "patch", "delete")
-WHY = read_only_console.SENTENCE
+WHY = read_only.SENTENCE
 
 
 @pytest.fixture

@@ -169,7 +169,7 @@ def test_the_console_can_be_read_and_says_why_it_does_nothing_until_it_does(capl
 def test_a_page_tells_an_outage_from_a_failure_of_ours(error: Exception, status: int, heading: str) -> None:
     console = console_world.client("viewer")
     console.raise_request_exception = False
-    with mock.patch("ops_ui.views.packs.clock.now", side_effect=error):
+    with mock.patch("ops_ui.console.setup.packs.clock.now", side_effect=error):
         failed = console.get("/admin/packs/")
     assert failed.status_code == status
     assert f"<h1>{heading}</h1>" in failed.content.decode()

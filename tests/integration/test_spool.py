@@ -26,7 +26,7 @@ from connectors.ingress.spool.drain import Drain
 from connectors.ingress.spool.keeper import Keeper
 from connectors.ingress.spool.writer import SpoolWriter
 from connectors.models import AuditEntry, Endpoint, Receipt
-from ops_ui import spool_status
+from ops_ui.monitoring import spool_status
 from projection.admission import activation
 from projection.database import clock
 from tests import console_world, factories, signing
@@ -510,7 +510,7 @@ def test_metrics_probe_and_overview_tell_what_waits(github: Ingress, monkeypatch
 
 def test_a_scrape_without_database_tells_the_spool(github: Ingress) -> None:
     spooled(github, ("d-1", b"{}"))
-    with mock.patch("ops_ui.health.database_answers", return_value=False):
+    with mock.patch("ops_ui.monitoring.health.database_answers", return_value=False):
         text = Client().get("/metrics").content.decode()
     assert "headrace_database_up 0.0" in text
     assert "headrace_spool_bytes 0.0" not in text

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ops_ui import alert_targets
-from ops_ui.alert_targets import MailServer
-from ops_ui.alerts import RECOVERED_AFTER, Cause, Change, Known, decide
-from ops_ui.environment import BadSetting, read
+from ops_ui.config import alert_targets
+from ops_ui.config.alert_targets import MailServer
+from ops_ui.config.environment import BadSetting, read
+from ops_ui.monitoring.alerts import RECOVERED_AFTER, Cause, Change, Known, decide
 
 NOW = datetime(2026, 11, 29, 12, tzinfo=UTC)
 CAUSE = Cause("no_worker", "…")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from django.conf import settings as project
 
-from ops_ui import checks, server_checks
-from ops_ui.database_url import database
+from ops_ui.config import checks, server_checks
+from ops_ui.config.database_url import database
 from projection import flows
 
 MEBIBYTE = 1024**2

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.test import RequestFactory
 
-from ops_ui.client_address import client_address
+from ops_ui.console.login.client_address import client_address
 
 
 @pytest.mark.parametrize(

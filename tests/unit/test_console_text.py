@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from ops_ui import charts
-from ops_ui.keyset import Cursor
+from ops_ui.console.lists import charts
+from ops_ui.console.lists.keyset import Cursor
 from ops_ui.templatetags.console import badge, digits, exact, short, span, when
 
 

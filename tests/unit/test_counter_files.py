@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ops_ui import counter_files
+from ops_ui.monitoring import counter_files
 
 COUNT = """
 import os, sys

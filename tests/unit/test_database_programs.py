@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from ops_ui import database_programs
-from ops_ui.database_programs import NoProgram, dump_program, load_program, option_file
-from ops_ui.database_url import database
+from ops_ui.backup import database_programs
+from ops_ui.backup.database_programs import NoProgram, dump_program, load_program, option_file
+from ops_ui.config.database_url import database
 
 
 def written(url: str, family: str) -> dict[str, str]:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ops_ui.database_url import database, demands_tls, is_local
-from ops_ui.environment import BadSetting
+from ops_ui.config.database_url import database, demands_tls, is_local
+from ops_ui.config.environment import BadSetting
 
 
 @pytest.mark.parametrize(

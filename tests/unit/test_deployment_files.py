@@ -15,7 +15,7 @@ from gunicorn.config import Config
 from connectors import pack as packs
 from connectors.ingress.body_deadline import BODY_SECONDS
 from ops_ui import gunicorn_conf
-from ops_ui.environment import CHECKOUT, DEFAULT_BIND, PREFIX, SETTINGS
+from ops_ui.config.environment import CHECKOUT, DEFAULT_BIND, PREFIX, SETTINGS
 from ops_ui.start import prepare, supervisor
 from projection.execution import stuck_threads
 from tests import deployment_files

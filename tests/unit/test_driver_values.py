@@ -10,7 +10,7 @@ from django.db.backends.mysql.base import django_conversions
 from MySQLdb.constants import FIELD_TYPE
 from MySQLdb.times import DateTime_or_None
 
-from ops_ui.driver_values import CONVERSIONS, datetime_of
+from ops_ui.config.driver_values import CONVERSIONS, datetime_of
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ops_ui import environment
-from ops_ui.environment import BadSetting, Bind, read
+from ops_ui.config import environment
+from ops_ui.config.environment import BadSetting, Bind, read
 
 FERNET_KEY = "kB0bSgZP1wTFqfS4R7mBrXgPvB9XUvFZb8bJQ7V4vKk="
 

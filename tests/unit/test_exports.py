@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ops_ui.exports import Columns, _csv, _json_lines, cell
+from ops_ui.console.lists.exports import Columns, _csv, _json_lines, cell
 
 BIG = 9007199254740993
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ops_ui import environment
-from ops_ui.database_url import database
+from ops_ui.config import environment
+from ops_ui.config.database_url import database
 from ops_ui.start import CannotStart
 from ops_ui.start.installation import open_installation
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ops_ui.json_lines import Lines, as_sent, laid_out
+from ops_ui.console.payloads.json_lines import Lines, as_sent, laid_out
 from projection.masking import mask
 
 WHITE = set(" \t\n\r")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from ops_ui.lane_strip import SIGNS, WORDS, head_of, strip
+from ops_ui.console.lanes.strip import SIGNS, WORDS, head_of, strip
 from projection.models import WorkItem
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -9,9 +9,9 @@ from prometheus_client import REGISTRY
 
 from connectors.demo import receiver
 from connectors.ingress import metrics
-from ops_ui import alerts, measures, progress
-from ops_ui import metrics as console_metrics
-from ops_ui.environment import SETTINGS
+from ops_ui.config.environment import SETTINGS
+from ops_ui.monitoring import alerts, measures, progress
+from ops_ui.monitoring import metrics as console_metrics
 from tests import monitoring_files
 from tests.monitoring_files import OF_PROMETHEUS, PAGE, Expression, documented, grouped_by, uses
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ops_ui import payload_diff
-from ops_ui.payload_diff import GONE, LEFT_OUT, NEW, SAME, Row, compare, lines_of
-from ops_ui.payload_reads import Text
+from ops_ui.console.payloads import diff as payload_diff
+from ops_ui.console.payloads.diff import GONE, LEFT_OUT, NEW, SAME, Row, compare, lines_of
+from ops_ui.console.payloads.reads import Text
 
 LINES = st.lists(st.sampled_from("abc"), max_size=30)
 

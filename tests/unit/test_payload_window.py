@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ops_ui import payload_window
-from ops_ui.json_lines import Lines, as_sent
-from ops_ui.payload_marks import Hit, json_piece, plain_piece
-from ops_ui.payload_window import around, hits_within, search, window
+from ops_ui.console.payloads import window as payload_window
+from ops_ui.console.payloads.json_lines import Lines, as_sent
+from ops_ui.console.payloads.marks import Hit, json_piece, plain_piece
+from ops_ui.console.payloads.window import around, hits_within, search, window
 
 
 @pytest.fixture(autouse=True, scope="module")

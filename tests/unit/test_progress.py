@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ops_ui.progress import (
+from ops_ui.monitoring.progress import (
     EXECUTE,
     RESTART_SECONDS,
     ROUTE,

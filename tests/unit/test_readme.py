@@ -11,7 +11,7 @@ import pytest
 from django.core.management import get_commands, load_command_class
 
 from connectors.configuration.file import parse
-from ops_ui.environment import SETTINGS
+from ops_ui.config.environment import SETTINGS
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```toml\n(.*?)```", README, re.DOTALL)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from ops_ui.source_reads import Generation, History
-from ops_ui.source_timeline import FIRST_TRACK_Y, GAPS, TRACK_HEIGHT, TRACKS, Axis, timeline
+from ops_ui.console.sources.reads import Generation, History
+from ops_ui.console.sources.timeline import FIRST_TRACK_Y, GAPS, TRACK_HEIGHT, TRACKS, Axis, timeline
 from projection.models import Event, WorkFailure, WorkItem
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -7,7 +7,7 @@ from typing import Any
 
 from connectors.operations.trace import Trace
 from connectors.operations.traced import TracedEvent, TracedFailure, TracedItem, TracedReceipt
-from ops_ui.trace_steps import WAYS_SHOWN, Way, ways
+from ops_ui.console.trace.steps import WAYS_SHOWN, Way, ways
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

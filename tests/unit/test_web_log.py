@@ -11,7 +11,7 @@ from gunicorn.config import Config
 from gunicorn.http.errors import InvalidHeader, InvalidHeaderName, InvalidRequestLine, InvalidRequestMethod, ObsoleteFolding
 
 from ops_ui import gunicorn_conf
-from ops_ui.web_log import WebLog
+from ops_ui.config.web_log import WebLog
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from ops_ui.backup import DATABASE, BackupFailed, backup
-from ops_ui.database_programs import NoProgram
+from ops_ui.backup.backup import DATABASE, BackupFailed, backup
+from ops_ui.backup.database_programs import NoProgram
 from projection.cli import DONE, FINDINGS, HeadraceCommand, refusal
 
 

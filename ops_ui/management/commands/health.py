@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ops_ui import health
+from ops_ui.monitoring import health
 from projection.cli import DONE, HeadraceCommand
 
 NOT_PROGRESSING: Final = 1

@@ -9,7 +9,7 @@ from django.core.management.base import CommandError, CommandParser
 from django.db.models import Q
 
 from connectors import audit_log
-from ops_ui.logins import LIMITS
+from ops_ui.console.login.logins import LIMITS
 from ops_ui.models import LoginFailures
 from projection.cli import DONE, FINDINGS, HeadraceCommand, iso, refusal, table
 from projection.database import clock

@@ -10,8 +10,8 @@ from django.core.management.base import CommandError, CommandParser
 from django.db import DatabaseError
 
 from connectors import audit_log
-from ops_ui.database_programs import NoProgram
-from ops_ui.restore import NotRestored, restore
+from ops_ui.backup.database_programs import NoProgram
+from ops_ui.backup.restore import NotRestored, restore
 from projection.cli import DONE, FINDINGS, HeadraceCommand, refusal
 
 

@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from connectors.models import AuditEntry
-from ops_ui import keyset
+from ops_ui.console.lists import keyset
 from projection.database.clock import now
 from tests import console_world
 from tests.bulk_rows import copy_rows

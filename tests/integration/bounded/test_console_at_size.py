@@ -13,7 +13,7 @@ from django.db import connection
 from connectors.bench import history
 from connectors.bench.history_plan import Size
 from connectors.bench.workbench import empty
-from ops_ui import comparison_reads
+from ops_ui.console.generations import comparison_reads
 from tests import console_walk, console_world
 from tests.console_walk import SLOW_MS, Visit
 from tests.scale import size

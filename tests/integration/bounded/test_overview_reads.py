@@ -7,7 +7,8 @@ from datetime import timedelta
 import pytest
 
 from connectors.models import Receipt
-from ops_ui import blocked_lanes, flow_reads, input_counts
+from ops_ui.console.overview import blocked_lanes, input_counts
+from ops_ui.console.overview import reads as flow_reads
 from projection.database.clock import now
 from projection.models import Event, WorkItem
 from projection.states import State

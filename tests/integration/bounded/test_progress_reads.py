@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from connectors.models import Receipt
-from ops_ui import progress
+from ops_ui.monitoring import progress
 from projection.execution.worker import drain_claims
 from projection.limits.queue_classes import WEIGHTS
 from projection.models import LaneHold, WorkItem

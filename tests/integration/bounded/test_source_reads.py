@@ -8,8 +8,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from ops_ui import source_reads
-from ops_ui.source_reads import Source
+from ops_ui.console.sources import reads as source_reads
+from ops_ui.console.sources.reads import Source
 from projection.models import Event, WorkItem
 from tests import console_world, rows
 from tests.bulk_rows import copy_rows, hashed

@@ -1,0 +1,107 @@
+"""A backup brought back: into an empty database and an empty spool, under the keys that it needs, or not at all."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+import subprocess
+import tempfile
+import zlib
+from pathlib import Path
+from typing import Final
+
+from django.conf import settings
+from django.core import checks
+from django.db import connection
+from django.db.migrations.loader import MigrationLoader
+
+from ops_ui.backup.backup import DATABASE, FORMAT, MANIFEST, SPOOL, Manifest, checksum, fingerprints
+from ops_ui.backup.database_programs import Program, load_program, option_file
+from ops_ui.start.database_server import ensure_database
+
+UNREADABLE: Final = "headrace.E007"
+
+
+class NotRestored(Exception):
+    """The message says why, what was left behind, and what to do."""
+
+
+def restore(folder: Path, *, without_keys: bool = False) -> tuple[Manifest, list[str]]:
+    """Bring back the backup in `folder`: its manifest, and a sentence for each stored secret that no key opens.
+
+    `without_keys` goes on although keys are missing. Raises NotRestored or NoProgram; before the load nothing was changed.
+    """
+    manifest = read_manifest(folder)
+    missing = [key for key in manifest.keys if key not in fingerprints(settings.HEADRACE_ENCRYPTION_KEYS)]
+    if missing and not without_keys:
+        raise NotRestored(
+            f"The backup was made under {len(manifest.keys)} encryption key(s), of which {len(missing)} are not in "
+            "HEADRACE_ENCRYPTION_KEYS here; put back the keys that were kept with it, or use --without-keys and set the secrets anew."
+        )
+    newer = sorted(set(manifest.migrations) - {".".join(key) for key in MigrationLoader(None).disk_migrations})
+    if newer:
+        raise NotRestored(
+            f"The backup is of a newer version (its migration {newer[-1]} is unknown here); restore it with that version."
+        )
+    if checksum(folder / DATABASE) != manifest.sha256:
+        raise NotRestored(f"{folder / DATABASE} is not what was written (its checksum differs); take another backup.")
+    program = load_program(manifest.family)
+    _refuse_what_is_not_empty()
+    _load(program, folder / DATABASE)
+    _put_back_spool(folder / SPOOL)
+    connection.close()
+    found = checks.run_checks(tags=[checks.Tags.database], databases=["default"])
+    return manifest, [str(one.msg) for one in found if one.id == UNREADABLE]
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Raises NotRestored for a folder that holds no finished backup of a known format."""
+    try:
+        manifest = Manifest(**json.loads((folder / MANIFEST).read_text(encoding="ascii")))
+    except (OSError, ValueError, TypeError) as error:
+        raise NotRestored(f"{folder} is no backup ({error}); name the folder that holds {MANIFEST}.") from None
+    if manifest.format != FORMAT:
+        raise NotRestored(f"{folder} has format {manifest.format}, and this version reads format {FORMAT}.")
+    return manifest
+
+
+def _refuse_what_is_not_empty() -> None:
+    ensure_database(settings.DATABASES["default"] | {"NAME": connection.settings_dict["NAME"]})
+    name = connection.settings_dict["NAME"]
+    if connection.introspection.table_names():
+        raise NotRestored(f"The database {name} is not empty; let HEADRACE_DATABASE_URL name a new one, or drop this one first.")
+    spool: Path = settings.HEADRACE_SPOOL_DIR
+    if any(path.suffix == ".journal" for path in spool.rglob("*")):
+        raise NotRestored(f"The spool {spool} holds deliveries; start the service to drain it, or move it aside.")
+
+
+def _load(program: Program, dump: Path) -> None:
+    entry = settings.DATABASES["default"] | {"NAME": connection.settings_dict["NAME"]}
+    said = ""
+    with option_file(entry, program.family) as login, tempfile.TemporaryFile() as errors:
+        command = [program.path, login, "--max-allowed-packet=1G", entry["NAME"]]
+        try:
+            with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=errors) as process:  # noqa: S603  # found by its name
+                assert process.stdin is not None  # noqa: S101  # it is a pipe
+                with gzip.open(dump) as file:
+                    shutil.copyfileobj(file, process.stdin)
+        except (OSError, EOFError, zlib.error) as error:  # BrokenPipeError: the program has said why and ended
+            said = str(error)
+        errors.seek(0)
+        said = errors.read().decode("utf-8", "replace").strip() or said
+    if process.returncode or said:
+        raise NotRestored(
+            f"{Path(program.path).name} did not load it ({said or f'exit code {process.returncode}'}); the database {entry['NAME']} "
+            "holds a part of it: drop it before the next try."
+        )
+
+
+def _put_back_spool(source: Path) -> None:
+    target: Path = settings.HEADRACE_SPOOL_DIR
+    for path in sorted(source.rglob("*")):
+        if path.is_file():
+            copy = target / path.relative_to(source)
+            copy.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            shutil.copyfile(path, copy)
+            copy.chmod(0o600)

@@ -1,0 +1,182 @@
+"""System checks that ask the database server (their ids stand in `ops_ui.config.checks`)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from django.conf import settings
+from django.core import checks
+from django.db import DatabaseError, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from connectors import pack as packs
+from connectors.models import Connection, Endpoint
+from connectors.secrets import NoEncryptionKey, SecretsUnreadable, decrypt
+from ops_ui.config.checks import Found, problem
+
+MEBIBYTE: Final = 1024**2
+ESCAPED: Final = 2
+"""Bytes that one byte of a body takes at most inside a statement."""
+HEADROOM_BYTES: Final = MEBIBYTE
+"""Room in the packet for the rest of the statement: headers, columns, keys."""
+OLDEST: Final = {"MariaDB": (10, 6), "MySQL": (8, 0), "TiDB": (8, 5)}
+
+
+def register_all() -> None:
+    """Make these checks known to Django."""
+    for check in (check_server, check_isolation, check_packet, check_secrets):
+        checks.register(check, "headrace", checks.Tags.database)
+
+
+def check_server(databases: Sequence[str] | None = None, **_: Any) -> Found:
+    """What the server is. How the code behaves on it is decided by probes, never by this version."""
+    found: Found = []
+    for connection in (connections[alias] for alias in databases or ()):
+        if connection.vendor != "mysql":
+            message = f"The database engine is {connection.vendor}, and Headrace runs on MariaDB, MySQL and TiDB only."
+            found.append(problem(1, message, "Set HEADRACE_DATABASE_URL to a mysql://, mariadb:// or tidb:// URL."))
+            continue
+        try:
+            version = str(_rows(connection, "SELECT VERSION()")[0][0])
+        except DatabaseError as error:
+            message = f"The database cannot be reached ({_text(error)})."
+            found.append(problem(1, message, "Start the server, or correct HEADRACE_DATABASE_URL."))
+            continue
+        found += check_version(version)
+    return found
+
+
+def check_version(version: str) -> Found:
+    """The server's own words, e.g. `10.11.19-MariaDB-0+deb12u1`, `9.7.4`, `8.0.11-TiDB-v8.5.3`; older than supported is an error."""
+    product, number = read_version(version)
+    oldest = OLDEST[product]
+    if number >= oldest:
+        return []
+    is_now, needed = (".".join(map(str, parts)) for parts in (number, oldest))
+    return [
+        problem(
+            9,
+            f"The database server is {product} {is_now}, and {needed} is the oldest that Headrace runs on.",
+            "Upgrade it, or let HEADRACE_DATABASE_URL name a newer server.",
+        )
+    ]
+
+
+def read_version(version: str) -> tuple[str, tuple[int, int]]:
+    """Product and (major, minor) of a server's VERSION(). TiDB and, behind some proxies, MariaDB put another's number in front."""
+    tidb = re.search(r"TiDB-v(\d+)\.(\d+)", version)
+    if tidb:
+        return "TiDB", (int(tidb[1]), int(tidb[2]))
+    maria = re.search(r"(\d+)\.(\d+)\.\d+-MariaDB", version)
+    if maria:
+        return "MariaDB", (int(maria[1]), int(maria[2]))
+    number = re.match(r"(\d+)\.(\d+)", version)
+    return "MySQL", (int(number[1]), int(number[2])) if number else (0, 0)
+
+
+def check_isolation(databases: Sequence[str] | None = None, **_: Any) -> Found:
+    """The admitted transaction must see what committed while it waited for a lock."""
+    found: Found = []
+    for connection in _reachable(databases):
+        # Two names: MariaDB before 11.1 knows only the first, MySQL 8 and TiDB the second.
+        rows = _rows(connection, "SHOW SESSION VARIABLES WHERE Variable_name IN ('tx_isolation', 'transaction_isolation')")
+        levels = {str(value).replace("-", " ").upper() for _, value in rows}
+        if levels - {"READ COMMITTED"}:
+            found.append(
+                problem(
+                    2,
+                    f"Connections run at {', '.join(sorted(levels))}, and Headrace needs READ COMMITTED.",
+                    "Leave OPTIONS['isolation_level'] of DATABASES at 'read committed', and let no proxy change it.",
+                )
+            )
+    return found
+
+
+def check_packet(databases: Sequence[str] | None = None, **_: Any) -> Found:
+    """Whether the server takes a statement with the largest body that is accepted."""
+    found: Found = []
+    for connection in _reachable(databases):
+        rows = _rows(connection, "SHOW SESSION VARIABLES LIKE 'max_allowed_packet'")
+        found += check_packet_size(int(rows[0][1])) if rows else []
+    return found
+
+
+def check_packet_size(packet_bytes: int) -> Found:
+    """An error where the limit that holds for all cannot be kept; a warning for a pack whose own larger limit cannot."""
+    limit = settings.HEADRACE_MAX_BODY_BYTES or packs.DEFAULT_MAX_BODY_BYTES
+    if packet_bytes < packet_for(limit):
+        return [
+            problem(
+                3,
+                f"The server's max_allowed_packet ({_mib(packet_bytes)}) is too small for a body of {_mib(limit)}.",
+                f"Set it to {_mib(packet_for(limit))} or more on the server, or lower HEADRACE_MAX_BODY_BYTES.",
+            )
+        ]
+    if settings.HEADRACE_MAX_BODY_BYTES:
+        return []
+    return [
+        checks.Warning(
+            f"The server's max_allowed_packet ({_mib(packet_bytes)}) is too small for the largest deliveries of {name} "
+            f"({_mib(cls.max_body_bytes)}): they would be answered 503.",
+            hint=f"Set it to {_mib(packet_for(cls.max_body_bytes))} or more on the server.",
+            id="headrace.W003",
+        )
+        for name, cls in packs.registered().items()
+        if packet_bytes < packet_for(cls.max_body_bytes)
+    ]
+
+
+def packet_for(body_bytes: int) -> int:
+    """The max_allowed_packet that stores any body of this size."""
+    return body_bytes * ESCAPED + HEADROOM_BYTES
+
+
+def check_secrets(databases: Sequence[str] | None = None, **_: Any) -> Found:
+    """Whether the keys open every stored secret; a lost key is found at the start, not at the first delivery."""
+    found: Found = []
+    for connection in _reachable(databases):
+        tables = {name.lower() for name in connection.introspection.table_names()}
+        for model, word in ((Endpoint, "endpoint"), (Connection, "connection")):
+            if model._meta.db_table.lower() in tables:
+                found += _unreadable(connection.alias, model, word)
+    return found
+
+
+def _unreadable(alias: str, model: type[Endpoint | Connection], word: str) -> Iterable[checks.Error]:
+    for row in model._default_manager.using(alias).exclude(secrets="").only("id", "secrets").iterator():
+        try:
+            decrypt(row.secrets)
+        except (SecretsUnreadable, NoEncryptionKey):
+            yield problem(
+                7,
+                f"The secret of {word} {row.pk} opens with no key of HEADRACE_ENCRYPTION_KEYS.",
+                "Add the key that it was encrypted with to HEADRACE_ENCRYPTION_KEYS, or set the secret anew.",
+            )
+
+
+def _reachable(databases: Sequence[str] | None) -> Iterator[BaseDatabaseWrapper]:
+    """The connections that work; what is wrong with the others is said once, by `check_server`."""
+    for connection in (connections[alias] for alias in databases or ()):
+        try:
+            connection.ensure_connection()
+        except DatabaseError:
+            continue
+        if connection.vendor == "mysql":
+            yield connection
+
+
+def _rows(connection: BaseDatabaseWrapper, statement: str) -> Sequence[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+        rows: Sequence[tuple[Any, ...]] = cursor.fetchall()
+        return rows
+
+
+def _text(error: Exception) -> str:
+    return " ".join(str(part) for part in error.args[1:]) or str(error)
+
+
+def _mib(count: int) -> str:
+    return f"{count / MEBIBYTE:.0f} MiB" if count >= MEBIBYTE else f"{count} bytes"

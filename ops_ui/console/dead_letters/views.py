@@ -1,0 +1,84 @@
+"""Dead letters: work that failed for good, when and why, and what was done about it since."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404, render
+from django.views.decorators.vary import vary_on_headers
+
+from ops_ui.console.base import labels, navigation
+from ops_ui.console.base.pages import Urls, page, show
+from ops_ui.console.dead_letters import heat
+from ops_ui.console.dead_letters import reads as dead_reads
+from ops_ui.console.dead_letters.filter import DeadLetterFilter
+from ops_ui.console.generations import views as generations
+from ops_ui.console.lists import exports, keyset
+from ops_ui.console.lists.exports import Export
+from ops_ui.console.lists.tables import DeadLetterTable
+from projection.database import clock
+from projection.models import WorkItem
+from projection.states import State
+
+
+@page(navigation.DEAD_LETTERS)
+@vary_on_headers("HX-Request")
+def listing(request: HttpRequest) -> HttpResponseBase:
+    """The list of a filter; its first page with the heat table of the filter's route and pack, or for htmx only what
+    changes. Some twelve queries."""
+    filters = DeadLetterFilter(request.GET, queryset=WorkItem.objects.none())
+    wanted = exports.requested(request)
+    if wanted is not None:
+        return exports.answer(request, Export("dead_letters", _reader(filters), partial(_table, choosable=False)), wanted)
+    cursor = keyset.Cursor.parse(request.GET.get("at", ""))
+    found = dead_reads.find(filters, cursor)
+    may_replay = request.user.has_perm("projection.replay_workitem")
+    may_discard = request.user.has_perm("projection.discard_workitem")
+    context = {
+        "filter": filters,
+        "is_filtered": bool(filters.given()),
+        "found": found.page,
+        "open": found.open,
+        "table": _table(found.page.rows, choosable=may_replay or may_discard),
+        "at_start": cursor is None,
+        "may_replay": may_replay,
+        "may_discard": may_discard,
+        "by": heat.DAYS if request.GET.get("by") == heat.DAYS else heat.HOURS,
+    }
+    if cursor is None:
+        given = filters.given()
+        route, pack = str(given.get("route", "")), str(given.get("pack", ""))
+        context["heat"], context["heat_is_cut"] = dead_reads.deaths(str(context["by"]), clock.now(), route=route, pack=pack)
+    if request.headers.get("HX-Request"):
+        return render(request, "console/dead_letters_live.html", context)
+    return show(request, "console/dead_letters.html", "Dead letters", **context)
+
+
+def _reader(filters: DeadLetterFilter) -> Callable[[keyset.Cursor | None, int], keyset.Page]:
+    return lambda cursor, size: dead_reads.find(filters, cursor, size).page
+
+
+def _table(found: list[WorkItem], *, choosable: bool) -> DeadLetterTable:
+    replays = WorkItem.objects.only("id", "state", "replay_of_work_id").filter(replay_of_work_id__in=[row.work_id for row in found])
+    return DeadLetterTable(
+        found,
+        names=labels.routes(row.route_id for row in found),
+        replays={replay.replay_of_work_id: replay for replay in replays if replay.replay_of_work_id},
+        choosable=choosable,
+    )
+
+
+@page(navigation.DEAD_LETTERS)
+def detail(request: HttpRequest, work_id: str) -> HttpResponseBase:
+    """The page of a dead work item; 404 when this work is not dead (its generation page has it)."""
+    item = get_object_or_404(WorkItem, work_id=work_id, state=State.DEAD)
+    return show(request, "console/generation.html", "Dead letter", **generations.facts(request, item))
+
+
+URLS: Final[Urls] = (
+    ("dead-letters/", listing, "dead_letters"),
+    ("dead-letters/<ascii:work_id>/", detail, "dead_letter"),
+)

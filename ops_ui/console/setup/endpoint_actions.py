@@ -1,0 +1,205 @@
+"""What administrators do to endpoints: create, change, rotate, reverify, send a test delivery."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from functools import partial
+from typing import Final
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.views.decorators.debug import sensitive_post_parameters
+
+from connectors import durations
+from connectors.configuration import endpoints as endpoint_changes
+from connectors.configuration.change import ConfigurationRefused, lock_namespace
+from connectors.configuration.endpoints import EndpointRefused, Rotated
+from connectors.configuration.errors import BadConfiguration
+from connectors.configuration.stored_secrets import Secret
+from connectors.delivery import Outcome
+from connectors.ingress import endpoint_facts
+from connectors.ingress.endpoint_facts import EndpointFacts
+from connectors.models import Endpoint, Pack
+from connectors.operations import test_delivery
+from connectors.operations.reverify import Reverified, reverify
+from ops_ui.console.base import navigation
+from ops_ui.console.base.actions import REASON_CHARACTERS, action, actor_of, back, reason_of
+from ops_ui.console.base.form_fields import typed
+from ops_ui.console.base.pages import Urls
+from ops_ui.console.setup import endpoint_forms
+from ops_ui.console.setup import endpoints as pages
+from ops_ui.console.setup.configuring import attempt
+from projection.database import clock
+from projection.database.transactions import run_unit
+
+REASONS_SHOWN: Final = 5
+
+
+def optional_reason(request: HttpRequest) -> str:
+    return request.POST.get("reason", "").strip()[:REASON_CHARACTERS]
+
+
+@sensitive_post_parameters("secret")
+@action("connectors.add_endpoint")
+def create(request: HttpRequest) -> HttpResponse:
+    """A new ingress URL; then the page that shows its secret, this once, and waits for the first delivery."""
+    request.room = navigation.ENDPOINTS  # type: ignore[attr-defined]  # read by the navigation, as pages set it
+    made = attempt(request, "No endpoint was created", partial(_create, request))
+    if isinstance(made, list):
+        return pages.new_form(request, typed(request.POST), made)
+    if made is None:
+        return pages.new_form(request, typed(request.POST))
+    endpoint, secret = made
+    messages.success(request, f"Endpoint {endpoint.slug} takes deliveries.")
+    return pages.onboarding_page(request, endpoint, secret)
+
+
+def _create(request: HttpRequest) -> tuple[Endpoint, str] | list[str]:
+    """The endpoint, and its secret where it was made here; a list: the sentences about the fields that are wrong."""
+    pack = endpoint_forms.pack_named(request.POST.get("pack", ""))
+    secret, is_fresh = endpoint_forms.secret(request.POST, endpoint_changes.scheme_of(pack, ""))
+    try:
+        draft = endpoint_forms.draft(request.POST, pack.name, request.POST.get("slug", "").strip(), (secret,) if secret else ())
+    except BadConfiguration as bad:
+        return bad.problems
+    endpoint = endpoint_changes.create(pack.namespace, draft, actor=actor_of(request), reason=optional_reason(request))
+    return endpoint, secret.value if secret and is_fresh else ""
+
+
+@action("connectors.change_endpoint")
+def change(request: HttpRequest, endpoint_id: int) -> HttpResponse:
+    """Other settings; its secrets stay."""
+    request.room = navigation.ENDPOINTS  # type: ignore[attr-defined]  # read by the navigation, as pages set it
+    endpoint, pack = _found(endpoint_id)
+    done = attempt(request, "Nothing was changed", partial(_change, request, endpoint, pack))
+    if isinstance(done, list):
+        return pages.detail_form(request, endpoint_id, typed(request.POST), done)
+    if done is not None:
+        messages.success(request, f"Changed: {'; '.join(done)}." if done else "It was so already.")
+    return HttpResponseRedirect(reverse("admin:endpoint", args=[endpoint_id]))
+
+
+def _change(request: HttpRequest, endpoint: Endpoint, pack: Pack) -> tuple[str, ...] | list[str]:
+    try:
+        draft = endpoint_forms.draft(request.POST, pack.name, endpoint.slug, None, endpoint.signature_scheme)
+    except BadConfiguration as bad:
+        return bad.problems
+    return endpoint_changes.change(endpoint.namespace, draft, actor=actor_of(request), reason=optional_reason(request))
+
+
+@sensitive_post_parameters("secret")
+@action("connectors.rotate_endpoint")
+def rotate(request: HttpRequest, endpoint_id: int) -> HttpResponse:
+    """A new secret in force; the one before lives on for the overlap, or stops at once (which needs a reason)."""
+    request.room = navigation.ENDPOINTS  # type: ignore[attr-defined]  # read by the navigation, as pages set it
+    endpoint, pack = _found(endpoint_id)
+    done = attempt(request, "Nothing was rotated", partial(_rotate, request, endpoint, pack))
+    if done is None:
+        return HttpResponseRedirect(reverse("admin:endpoint", args=[endpoint_id]))
+    rotated, secret = done
+    stopped = f"; older ones stopped at once: {rotated.stopped_at_once}" if rotated.stopped_at_once else ""
+    old = f"the one before counts until {rotated.old_ends_at:%Y-%m-%d %H:%M} UTC" if rotated.old_ends_at else "no older one counts"
+    messages.success(request, f"A new secret is in force; {old}{stopped}.")
+    return pages.onboarding_page(request, Endpoint.objects.get(id=endpoint_id), secret)
+
+
+def _rotate(request: HttpRequest, endpoint: Endpoint, pack: Pack) -> tuple[Rotated, str]:
+    try:
+        overlap = timedelta(seconds=durations.seconds(request.POST.get("overlap", "").strip() or "24h"))
+    except ValueError as error:
+        raise EndpointRefused(f"overlap: {error}") from None
+    if not overlap and not optional_reason(request):
+        raise EndpointRefused("without an overlap the old secret stops at once, and that needs a reason")
+    secret, is_fresh = endpoint_forms.secret(request.POST, endpoint_changes.scheme_of(pack, endpoint.signature_scheme))
+    if secret is None:
+        raise EndpointRefused(f"pack {pack.name!r} checks no signature, so there is no secret to rotate")
+    seen = request.POST.get("mark", "")
+    unit = partial(_rotated_unit, request, endpoint, secret, overlap, seen)
+    return run_unit("rotate", unit), secret.value if is_fresh else ""
+
+
+def _rotated_unit(request: HttpRequest, endpoint: Endpoint, secret: Secret, overlap: timedelta, seen: str) -> Rotated:
+    """The unit: rotates only what the form was made for, so that a second click does not rotate again."""
+    lock_namespace(endpoint.namespace)
+    now = Endpoint.objects.get(id=endpoint.id)
+    if pages.mark(now) != seen:
+        raise EndpointRefused("its secret was rotated in the meantime; look at the endpoint, then rotate again if need be")
+    reason = optional_reason(request)
+    return endpoint_changes.rotate(
+        endpoint.namespace, endpoint.slug, secret, actor=actor_of(request), reason=reason, overlap=overlap
+    )
+
+
+@action("connectors.reverify_endpoint")
+def admit_kept(request: HttpRequest, endpoint_id: int) -> HttpResponse:
+    """Admits what is kept apart and verifies by the present secrets."""
+    endpoint, _ = _found(endpoint_id)
+    reason = reason_of(request, "Nothing was admitted")
+    if reason:
+        done = attempt(request, "Nothing was admitted", partial(_reverify, request, endpoint, reason), configures=False)
+        if done is not None:
+            _tell(request, done)
+    return back(request, "admin:endpoint", endpoint_id)
+
+
+def _reverify(request: HttpRequest, endpoint: Endpoint, reason: str) -> Reverified:
+    return reverify(_facts(endpoint), actor=actor_of(request), reason=reason)
+
+
+def _tell(request: HttpRequest, done: Reverified) -> None:
+    if done.admitted:
+        messages.success(request, f"Admitted {len(done.admitted)} of the deliveries that were kept.")
+    for one in done.refused[:REASONS_SHOWN]:
+        messages.warning(request, f"Delivery {one.unverified_id} is still not verified: {one.reason}")
+    if len(done.refused) > REASONS_SHOWN:
+        messages.warning(request, f"{len(done.refused) - REASONS_SHOWN} more are still not verified.")
+    if not done.admitted and not done.refused:
+        messages.info(request, "Nothing is kept.")
+
+
+@action("connectors.try_endpoint")
+def try_endpoint(request: HttpRequest, endpoint_id: int) -> HttpResponse:
+    """Sends a test delivery; then the page that follows it."""
+    endpoint, _ = _found(endpoint_id)
+    moment = clock.now()
+    outcome = attempt(request, "No test delivery was sent", partial(_send, request, endpoint), configures=False)
+    if outcome is None:
+        return HttpResponseRedirect(reverse("admin:endpoint", args=[endpoint_id]))
+    if outcome.code in ("accepted", "spooled"):
+        messages.success(request, "The test delivery was sent; it is routed and executed as any other.")
+    elif outcome.code == "duplicate":
+        messages.warning(request, f"It is a duplicate of receipt {outcome.receipt_id}: change its ids, or take a fresh sample.")
+    else:
+        messages.warning(request, f"It was answered {outcome.status} {outcome.code}: {outcome.message}")
+    to = reverse("admin:connect_endpoint", args=[endpoint_id])
+    return HttpResponseRedirect(f"{to}?{urlencode({'since': moment.isoformat()})}")
+
+
+def _send(request: HttpRequest, endpoint: Endpoint) -> Outcome:
+    headers = endpoint_forms.headers(request.POST.get("headers", ""))
+    body = request.POST.get("body", "").replace("\r\n", "\n")
+    return test_delivery.send(_facts(endpoint), headers, body, actor=actor_of(request), reason=optional_reason(request))
+
+
+def _facts(endpoint: Endpoint) -> EndpointFacts:
+    found = endpoint_facts.load((endpoint.namespace, endpoint.slug))
+    if found is None:
+        raise ConfigurationRefused(f"endpoint {endpoint.slug!r} was removed with its pack")
+    return found
+
+
+def _found(endpoint_id: int) -> tuple[Endpoint, Pack]:
+    endpoint = get_object_or_404(Endpoint, id=endpoint_id)
+    return endpoint, get_object_or_404(Pack, id=endpoint.pack_id)
+
+
+URLS: Final[Urls] = (
+    ("endpoints/create/", create, "create_endpoint"),
+    ("endpoints/<int:endpoint_id>/change/", change, "change_endpoint"),
+    ("endpoints/<int:endpoint_id>/rotate/", rotate, "rotate_endpoint"),
+    ("endpoints/<int:endpoint_id>/reverify/", admit_kept, "reverify_endpoint"),
+    ("endpoints/<int:endpoint_id>/try/", try_endpoint, "try_endpoint"),
+)

@@ -1,0 +1,175 @@
+"""`/healthz`, `/readyz`, `/progressz`: is this process alive, can it do its work now, and does the installation do its work?"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from functools import cache
+from typing import Final
+
+from django.db import DEFAULT_DB_ALIAS, Error, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
+from django.http import HttpRequest, JsonResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from ops_ui.monitoring import progress, spool_status
+from projection.database import read_only
+from projection.models import ProjectionProtocol
+
+PROBE_TIMEOUT_SECONDS: Final = 2
+"""A probe answers before the usual 3 to 5 s of a load balancer, whatever the database does."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotReady:
+    """Why this process cannot work now, and the way out."""
+
+    code: str
+    reason: str
+
+
+@never_cache
+@require_safe
+def healthz(_request: HttpRequest) -> JsonResponse:
+    """200 while the process answers at all; touches no database."""
+    return JsonResponse({"alive": True})
+
+
+@never_cache
+@require_safe
+def readyz(_request: HttpRequest) -> JsonResponse:
+    """200 when database, migrations and protocol are right; else 503 with `code` and `reason`. `spool` where something is in it."""
+    problem = readiness()
+    spool = spool_status.status()
+    more = {"spool": asdict(spool)} if spool.waiting_bytes or spool.aside_files else {}
+    if problem is None:
+        return JsonResponse({"ready": True, **more})
+    return JsonResponse({"ready": False, "code": problem.code, "reason": problem.reason, **more}, status=503)
+
+
+@never_cache
+@require_safe
+def progressz(_request: HttpRequest) -> JsonResponse:
+    """200 when what is due moves on; else 503 with `code` and `reason` of the gravest finding, and all of them in `findings`."""
+    health = look()
+    if health.is_progressing:
+        return JsonResponse({"progressing": True})
+    first = health.reasons[0]
+    return JsonResponse({"progressing": False, **first, "findings": health.reasons}, status=503)
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """`reasons`: `code` and `reason` of each thing that is wrong. What is not ready cannot progress."""
+
+    is_ready: bool
+    reasons: list[dict[str, str]]
+
+    @property
+    def is_progressing(self) -> bool:
+        return not self.reasons
+
+
+def look() -> Health:
+    """Readiness, then progress, and what waits on this host. A database that does not answer is a reason, never an exception."""
+    problem = readiness()
+    if problem is None:
+        try:
+            reasons = [{"code": one.code, "reason": one.reason} for one in progress.findings()]
+            return Health(is_ready=True, reasons=reasons + _of_this_host())
+        except Error as error:
+            problem = _unreachable(error)
+    return Health(is_ready=False, reasons=[{"code": problem.code, "reason": problem.reason}])
+
+
+def _of_this_host() -> list[dict[str, str]]:
+    """What its spool says: accepted deliveries that are in no database, though one answers."""
+    warning = spool_status.status().warning
+    return [{"code": warning.code, "reason": warning.sentence}] if warning else []
+
+
+def readiness() -> NotReady | None:
+    """What stands in the way, on a connection of its own that waits at most `PROBE_TIMEOUT_SECONDS` for each answer."""
+    probe = _probe_connection()
+    try:
+        problem = _missing_migrations(probe) or _not_activated(probe)
+        if problem is None:
+            with probe.cursor() as cursor:
+                read_only.ask(cursor)
+    except Error as error:
+        return _unreachable(error)
+    else:
+        return problem
+    finally:
+        probe.close()
+
+
+def _unreachable(error: Error) -> NotReady:
+    number = error.args[0] if error.args and isinstance(error.args[0], int) else "no code"
+    if read_only.is_read_only(error):
+        return NotReady(
+            "database_read_only",
+            f"The database answers, but takes no writes (error {number}): it is a replica, or in the middle of a failover. Make it "
+            "writable, or let the address in HEADRACE_DATABASE_URL lead to the server that is; nothing needs to be restarted then.",
+        )
+    return NotReady(
+        "database_unreachable",
+        f"The database does not answer (error {number}): check that the server runs and that HEADRACE_DATABASE_URL is right.",
+    )
+
+
+def database_answers() -> bool:
+    """Whether the database answers one query, as `readiness` asks it: a frozen server never says that it is away."""
+    probe = _probe_connection()
+    try:
+        with probe.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    except Error:
+        return False
+    finally:
+        probe.close()
+    return True
+
+
+def database_takes_writes() -> bool:
+    """Whether a database that answers takes writes, too: one that was failed over does not."""
+    probe = _probe_connection()
+    try:
+        with probe.cursor() as cursor:
+            read_only.ask(cursor)
+    except Error:
+        return False
+    finally:
+        probe.close()
+    return True
+
+
+def _probe_connection() -> BaseDatabaseWrapper:
+    probe = connections[DEFAULT_DB_ALIAS].copy()
+    timeouts = dict.fromkeys(("connect_timeout", "read_timeout", "write_timeout"), PROBE_TIMEOUT_SECONDS)
+    probe.settings_dict["OPTIONS"] = {**probe.settings_dict["OPTIONS"], **timeouts}
+    return probe
+
+
+@cache
+def _migrations_of_this_code() -> frozenset[tuple[str, str]]:
+    return frozenset(MigrationLoader(None).disk_migrations)
+
+
+def _missing_migrations(probe: BaseDatabaseWrapper) -> NotReady | None:
+    missing = sorted(_migrations_of_this_code() - set(MigrationRecorder(probe).applied_migrations()))
+    if not missing:
+        return None
+    named = ", ".join(".".join(key) for key in missing[:3]) + (", …" if len(missing) > 3 else "")
+    return NotReady("migrations_missing", f"{len(missing)} migrations are not applied ({named}): run script/manage migrate.")
+
+
+def _not_activated(probe: BaseDatabaseWrapper) -> NotReady | None:
+    table = probe.ops.quote_name(ProjectionProtocol._meta.db_table)
+    with probe.cursor() as cursor:
+        cursor.execute(f"SELECT 1 FROM {table} LIMIT 1")
+        if cursor.fetchone():
+            return None
+    return NotReady("not_activated", "The projection protocol is not activated: run script/manage activate_projection.")

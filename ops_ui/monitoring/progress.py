@@ -1,0 +1,163 @@
+"""Is the installation progressing: does what is due move on, and is nothing due for too long?
+
+Alive and ready say that a process could work; this says that work is done. What nobody may take (a lane that is held, a route that is
+paused, limited or parked) does not count, so that an operator's own act is no alarm. Work that was set aside while its route was closed
+counts from when it was open again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from django.conf import settings
+
+from ops_ui.monitoring import counts, runnable_since
+from projection.database import clock
+from projection.database.clock import from_db
+from projection.database.sending import Sender
+from projection.limits import queue_classes
+from projection.models import WorkItem
+
+ROUTE: Final = "route"
+EXECUTE: Final = "execute"
+RESTART_SECONDS: Final = 60
+"""Work may wait so long with nobody alive to do it: a restart, or a host that is replaced."""
+STUCK_ROUTER_SECONDS: Final = 120
+"""A batch of receipts takes a second or two."""
+STUCK_WORKERS_SECONDS: Final = settings.LONGEST_FLOW_TIMEOUT_SECONDS + 120
+"""All threads of all workers may run flows of the longest time-out at once; then something ends."""
+
+_sql: Final = Sender(Path(__file__).parent)
+_known_classes: Final = set(queue_classes.WEIGHTS)
+"""Of this process: every class that it met, those of set-aside work while there is any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """Since when the oldest of what is due waits in a room and queue class. (Receipts have no class: it is empty.)"""
+
+    room: str
+    queue_class: str
+    since: datetime | None
+
+    def seconds(self, now: datetime) -> float:
+        return 0.0 if self.since is None else max(0.0, (now - self.since).total_seconds())
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What is known of a room: its oldest due row, when it last did something, and how many of its processes are alive."""
+
+    oldest: Due
+    moved_at: datetime | None
+    alive: int
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Why it does not progress, and what to look at. `kind`: `progress` (nothing moves) or `age` (too old, though things move)."""
+
+    kind: str
+    code: str
+    reason: str
+
+
+def findings() -> list[Finding]:
+    """What stands in the way of progress, now; none: all is well. About eight statements. Raises the database's error."""
+    now = clock.now()
+    rooms = _rooms(now)
+    return [found for room in rooms if (found := judge(room, now, settings.HEADRACE_AGE_LIMIT_SECONDS)) is not None]
+
+
+def due_ages() -> list[Due]:
+    """The oldest due row of the router, and of the workers in each queue class. Five statements, and one more for new routes or classes."""
+    (receipt,) = _sql.fetch("read_oldest_due_receipt")
+    named = {*queue_classes.WEIGHTS, *(row[0] for row in _sql.fetch("read_queue_classes"))}
+    found: dict[str, list[datetime]] = {name: [] for name in named}
+    for name, since in _work_due(_classes(named)):
+        found.setdefault(queue_classes.base(name), []).append(since)
+    work = [Due(EXECUTE, name, min(moments, default=None)) for name, moments in sorted(found.items())]
+    return [Due(ROUTE, "", from_db(receipt[0])), *work]
+
+
+def _classes(named: Iterable[str]) -> list[str]:
+    """Every class with waiting work, set-aside ones (`default~42`) too. One statement, one more for each that this process did not know."""
+    _known_classes.update(named)
+    while True:
+        there = {row[1] for row in WorkItem.objects.read_due_classes(sorted(_known_classes))}
+        if there <= _known_classes:
+            break
+        _known_classes.update(there)
+    _known_classes.difference_update([name for name in _known_classes - there if queue_classes.is_aside(name)])
+    return sorted(_known_classes)
+
+
+def _work_due(classes: Sequence[str]) -> Iterator[tuple[str, datetime]]:
+    """(queue class, since when) of the oldest work of each route in each class that somebody could take now."""
+    asked = [(state.value, name) for name in classes for state in queue_classes.CLAIMABLE]
+    rows = _sql.fetch_each("read_oldest_due_work", [(*one, *one) for one in asked])
+    if not rows:
+        return
+    now, opened, routes = clock.now(), runnable_since.read(), runnable_since.routes({row[2] for row in rows})
+    for _, name, route_id, due in rows:
+        since = opened.since(routes.get(route_id), from_db(due), now)
+        if since is not None:
+            yield name, since
+
+
+def _rooms(now: datetime) -> list[Room]:
+    ages = due_ages()
+    moved: dict[str, list[datetime]] = {ROUTE: [], EXECUTE: []}
+    for room, at in _sql.fetch("read_movement"):
+        if at is not None:
+            moved[room].append(from_db(at))
+    alive = counts.workers_alive(now)
+    return [
+        Room(_oldest([due for due in ages if due.room == room]), max(moved[room], default=None), alive.get(kind, 0))
+        for room, kind in ((ROUTE, "router"), (EXECUTE, "worker"))
+    ]
+
+
+def _oldest(ages: Sequence[Due]) -> Due:
+    """The one whose row waits for longest; the first of them where nothing waits."""
+    return min(ages, key=lambda due: due.since or datetime.max.replace(tzinfo=UTC))
+
+
+def judge(room: Room, now: datetime, age_limit_seconds: float) -> Finding | None:
+    """The gravest finding of a room: nobody is there, nobody moves, or it takes too long. A function of its arguments alone."""
+    since, waits = room.oldest.since, room.oldest.seconds(now)
+    if since is None:
+        return None
+    is_route = room.oldest.room == ROUTE
+    who, what = ("router", "Deliveries wait to be routed") if is_route else ("worker", _work(room.oldest))
+    if not room.alive and waits > RESTART_SECONDS:
+        return Finding(
+            "progress", f"no_{who}", f"{what} for {in_words(waits)}, and no {who} is alive: start the cluster (script/server)."
+        )
+    idle = (now - max(since, room.moved_at or since)).total_seconds()
+    if room.alive and idle > (STUCK_ROUTER_SECONDS if is_route else STUCK_WORKERS_SECONDS):
+        code = "router_stuck" if is_route else "workers_stuck"
+        more = "its log" if is_route else "script/manage work list, work show and the workers' log"
+        return Finding(
+            "progress", code, f"{what}, but nothing has moved for {in_words(idle)} although a {who} is alive: see {more}."
+        )
+    if waits > age_limit_seconds:
+        code = "receipts_too_old" if is_route else "work_too_old"
+        return Finding("age", code, f"{what} for {in_words(waits)}, longer than the limit of {in_words(age_limit_seconds)}.")
+    return None
+
+
+def _work(due: Due) -> str:
+    return f"Work of queue class {due.queue_class} is due"
+
+
+def in_words(seconds: float) -> str:
+    """`90 s`, `12 min`, `5 h`: rounded down, so that a limit is never overstated."""
+    for size, unit in ((3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds // size:.0f} {unit}"
+    return f"{seconds:.0f} s"
