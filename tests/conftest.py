@@ -15,7 +15,7 @@ from django.db import connection, connections
 from django.test.utils import setup_databases, teardown_databases
 
 from connectors.operations.ingress_audit import audit_everything
-from tests.receiver import Receiver, receiving
+from tests.support.receiver import Receiver, receiving
 
 KEPT_TABLES = {"django_migrations", "django_content_type", "auth_permission", "auth_group", "auth_group_permissions"}
 
@@ -52,7 +52,7 @@ def own_spool(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def quick_passwords() -> None:
-    settings.PASSWORD_HASHERS = ["tests.passwords.QuickHasher"]
+    settings.PASSWORD_HASHERS = ["tests.support.passwords.QuickHasher"]
     hashers.reset_hashers(setting="PASSWORD_HASHERS")
 
 

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from ops_ui.config.database_url import database
 from ops_ui.start.database_server import connect
 from ops_ui.start.private_database import PrivateDatabase, Use
-from tests.running import state_folder, wait_until
+from tests.support.running import state_folder, wait_until
 
 IS_INSTALLED = all(
     shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin") for program in ("mariadbd", "mariadb-install-db")

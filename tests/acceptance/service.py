@@ -30,7 +30,7 @@ from ops_ui.config.environment import Bind
 from ops_ui.start.database_server import connect
 from ops_ui.start.prepare import SCHEMA_ONLY
 from ops_ui.start.supervisor import listen
-from tests.running import CHECKOUT, command_of, start_environment, state_folder, wait_until
+from tests.support.running import CHECKOUT, command_of, start_environment, state_folder, wait_until
 
 PATIENCE_SECONDS = 45.0
 POLL_SECONDS = 0.05

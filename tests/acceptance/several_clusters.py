@@ -12,8 +12,8 @@ from time import monotonic, sleep
 import pytest
 
 from tests.acceptance.service import PATIENCE_SECONDS, Process, Service
-from tests.lock_waits import LOOK_SECONDS
-from tests.running import CHECKOUT
+from tests.support.lock_waits import LOOK_SECONDS
+from tests.support.running import CHECKOUT
 
 PROCESSES = 8
 """Of a cluster: head, sentinel, four workers, monitor, pusher."""

@@ -8,7 +8,6 @@ from contextlib import closing
 
 import pytest
 
-from tests import signing
 from tests.acceptance.service import Service, service
 from tests.acceptance.several_clusters import (
     RESIDENT,
@@ -19,7 +18,8 @@ from tests.acceptance.several_clusters import (
     until_the_queue_is_empty,
     until_waiting,
 )
-from tests.receiver import Receiver, Reply
+from tests.support import signing
+from tests.support.receiver import Receiver, Reply
 
 pytestmark = [pytest.mark.acceptance, needs_a_lock_wait_table, pytest.mark.timeout(600)]
 

@@ -18,7 +18,7 @@ from cryptography.fernet import Fernet
 
 from ops_ui.config.environment import CHECKOUT
 from tests.acceptance.service import PATIENCE_SECONDS, Service, own_database, service
-from tests.running import start_environment, state_folder
+from tests.support.running import start_environment, state_folder
 
 pytestmark = pytest.mark.acceptance
 

@@ -13,8 +13,8 @@ from urllib.parse import urlencode
 import pytest
 
 from ops_ui.console.login.logins import LIMITS
-from tests import console_world
-from tests.web import Web, serving
+from tests.support import console_world
+from tests.support.web import Web, serving
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.usefixtures("database")]
 

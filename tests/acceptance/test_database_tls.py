@@ -24,7 +24,7 @@ from ops_ui.backup.database_programs import load_program, option_file
 from ops_ui.config.database_url import database
 from ops_ui.start.database_server import connect, is_encrypted
 from tests.acceptance.private_server import IS_INSTALLED
-from tests.running import state_folder, wait_until
+from tests.support.running import state_folder, wait_until
 
 pytestmark = [
     pytest.mark.acceptance,

@@ -17,10 +17,10 @@ from cryptography.fernet import Fernet
 
 from ops_ui.config.environment import CHECKOUT, Bind
 from ops_ui.start.supervisor import listen
-from tests import deployment_files
 from tests.acceptance.service import PATIENCE_SECONDS, Process, Service, own_database
-from tests.deployment_files import UNITS, python_arguments, value
-from tests.running import start_environment, state_folder
+from tests.support import deployment_files
+from tests.support.deployment_files import UNITS, python_arguments, value
+from tests.support.running import start_environment, state_folder
 
 pytestmark = pytest.mark.acceptance
 

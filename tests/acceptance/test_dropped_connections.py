@@ -17,12 +17,12 @@ from typing import Any
 import MySQLdb
 import pytest
 
-from tests import signing
 from tests.acceptance import hubspot_shapes
 from tests.acceptance.private_server import IS_INSTALLED, PrivateServer, private_server
 from tests.acceptance.service import Process, Service, service
-from tests.receiver import Receiver, Reply
-from tests.running import CHECKOUT
+from tests.support import signing
+from tests.support.receiver import Receiver, Reply
+from tests.support.running import CHECKOUT
 
 pytestmark = [
     pytest.mark.acceptance,

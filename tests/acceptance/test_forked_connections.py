@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests import signing
 from tests.acceptance.service import Process, Service, service
 from tests.acceptance.sockets import connections_of
-from tests.running import children_of
+from tests.support import signing
+from tests.support.running import children_of
 
 pytestmark = pytest.mark.acceptance
 

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from connectors.models import Receipt, UnverifiedDelivery
-from tests import factories, signing
-from tests.ingress import Ingress, open_endpoint
-from tests.web import Reply, Web, chunked, head, serving
+from tests.support import factories, signing
+from tests.support.ingress import Ingress, open_endpoint
+from tests.support.web import Reply, Web, chunked, head, serving
 
 pytestmark = pytest.mark.acceptance
 

@@ -14,8 +14,8 @@ import pytest
 
 from ops_ui.config.database_url import INGRESS_TIMEOUT_SECONDS
 from ops_ui.config.environment import WEB_PROCESSES
-from tests import signing
 from tests.acceptance.service import Process, Service, service
+from tests.support import signing
 
 pytestmark = [
     pytest.mark.acceptance,

@@ -16,7 +16,7 @@ from tests.faults.children import Command, Nursery
 from tests.faults.kills import EveryPoint, rooms
 from tests.faults.orders import DROP, Side
 from tests.faults.world import AT_ONCE, FORMS, ROUTE, SETTINGS, WORK, World, item_a_delivery
-from tests.web import serving
+from tests.support.web import serving
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(900)]
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests import signing
 from tests.acceptance.service import Service, service
-from tests.running import children_of
+from tests.support import signing
+from tests.support.running import children_of
 
 pytestmark = pytest.mark.acceptance
 

@@ -14,12 +14,12 @@ from connectors.retention.prune import retain
 from projection.bulk.job_rows import JobKind, JobRow, JobState
 from projection.database import clock
 from projection.models import Event, WorkItem
-from tests.bulk_rows import make_old
 from tests.faults.children import Command, Nursery
 from tests.faults.kills import EveryPoint, rooms
 from tests.faults.world import FORMS, WORK, World
-from tests.integration.test_erasing import tables_that_say
-from tests.jobs_by_hand import assert_exact, codes, now, start
+from tests.integration.connectors.retention.test_erasing import tables_that_say
+from tests.support.bulk_rows import make_old
+from tests.support.jobs_by_hand import assert_exact, codes, now, start
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(900)]
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from connectors.models import UnverifiedDelivery
-from tests import factories
 from tests.faults.children import Nursery
 from tests.faults.orders import SIDES, Side
 from tests.faults.world import World, item_a_delivery
-from tests.web import Web, serving
+from tests.support import factories
+from tests.support.web import Web, serving
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(900)]
 

@@ -12,10 +12,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from standardwebhooks.webhooks import Webhook
 
 from ops_ui.monitoring import counter_files
-from tests import monitoring_files, signing
 from tests.acceptance.service import PATIENCE_SECONDS, Service, service
-from tests.monitoring_files import documented, uses
-from tests.receiver import Receiver, Reply, receiving
+from tests.support import monitoring_files, signing
+from tests.support.monitoring_files import documented, uses
+from tests.support.receiver import Receiver, Reply, receiving
 
 pytestmark = pytest.mark.acceptance
 

@@ -17,7 +17,7 @@ import pytest
 from cryptography.fernet import Fernet
 from django.db import connection
 
-from tests.receiver import Receiver, Reply, receiving
+from tests.support.receiver import Receiver, Reply, receiving
 
 pytestmark = pytest.mark.acceptance
 

@@ -16,10 +16,10 @@ from standardwebhooks import Webhook
 from connectors import pack
 from connectors.delivery import Headers, Inbound, IngressRequest
 from connectors.demo import samples as demo_samples
-from tests import samples, signing
 from tests.acceptance import hubspot_shapes
 from tests.acceptance.service import Service, service
-from tests.receiver import Received, Receiver, receiving
+from tests.support import samples, signing
+from tests.support.receiver import Received, Receiver, receiving
 
 pytestmark = pytest.mark.acceptance
 

@@ -12,11 +12,11 @@ from time import sleep
 
 import pytest
 
-from tests import signing
 from tests.acceptance import hubspot_shapes
 from tests.acceptance.private_server import IS_INSTALLED, PrivateServer, private_server
 from tests.acceptance.service import PATIENCE_SECONDS, POLL_SECONDS, Service, service
-from tests.receiver import Receiver, Reply
+from tests.support import signing
+from tests.support.receiver import Receiver, Reply
 
 pytestmark = pytest.mark.acceptance
 

@@ -22,8 +22,8 @@ from tests.acceptance.several_clusters import (
     until_the_queue_is_empty,
     until_waiting,
 )
-from tests.running import children_of
-from tests.scale import size
+from tests.support.running import children_of
+from tests.support.scale import size
 
 pytestmark = [pytest.mark.acceptance, needs_a_lock_wait_table, pytest.mark.timeout(900)]
 

@@ -20,10 +20,10 @@ from typing import Any
 
 import pytest
 
-from tests import signing
 from tests.acceptance.service import Process, Service, service
-from tests.receiver import Receiver, Reply
-from tests.running import CHECKOUT
+from tests.support import signing
+from tests.support.receiver import Receiver, Reply
+from tests.support.running import CHECKOUT
 
 pytestmark = pytest.mark.acceptance
 
@@ -238,7 +238,7 @@ WORLD = """if True:
     from datetime import timedelta
     from connectors.models import Pack, Route
     from projection.database import clock
-    from tests import console_world
+    from tests.support import console_world
     paths = console_world.build().paths
     for model in (Pack, Route):
         model.objects.update(paused_at=clock.now(), resume_at=clock.now() + timedelta(hours=4))

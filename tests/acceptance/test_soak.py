@@ -18,11 +18,8 @@ from time import monotonic
 
 import pytest
 
-from tests import signing
 from tests.acceptance.private_server import IS_INSTALLED, PrivateServer, private_server
 from tests.acceptance.service import Service, service
-from tests.running import CHECKOUT
-from tests.scale import size
 from tests.soak import logs, verdict
 from tests.soak.backlog import Watch
 from tests.soak.deliveries import CONFIGURATION, SECRET, Mix
@@ -30,6 +27,9 @@ from tests.soak.disturbances import Disturbances, Plan, Site
 from tests.soak.ledger import Ledger
 from tests.soak.memory import Memory
 from tests.soak.senders import Senders
+from tests.support import signing
+from tests.support.running import CHECKOUT
+from tests.support.scale import size
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.scale, pytest.mark.timeout(size(900, 3000))]
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests import signing
 from tests.acceptance.private_server import IS_INSTALLED, PrivateServer, private_server
 from tests.acceptance.service import Process, Service, service
+from tests.support import signing
 
 pytestmark = [
     pytest.mark.acceptance,

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import pytest
 from django.conf import settings as project
 
-from tests.running import CHECKOUT, processes_of, start_environment, start_once, state_folder
+from tests.support.running import CHECKOUT, processes_of, start_environment, start_once, state_folder
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(120)]
 

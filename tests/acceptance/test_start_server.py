@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.running import RunningServer, children_of, kill, processes_of, start_once, state_folder, wait_until
+from tests.support.running import RunningServer, children_of, kill, processes_of, start_once, state_folder, wait_until
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tests import signing
 from tests.acceptance.service import Service, service
-from tests.commands import run
-from tests.running import CHECKOUT
+from tests.support import signing
+from tests.support.commands import run
+from tests.support.running import CHECKOUT
 
 pytestmark = pytest.mark.acceptance
 

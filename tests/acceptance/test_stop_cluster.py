@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from ops_ui.start.supervisor import CLUSTER_GRACE_SECONDS
-from tests import signing
 from tests.acceptance import hubspot_shapes
 from tests.acceptance.service import Process, Service, service
-from tests.receiver import Receiver, Reply
+from tests.support import signing
+from tests.support.receiver import Receiver, Reply
 
 pytestmark = pytest.mark.acceptance
 

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 import pytest
 
 from connectors.tasks import SCHEDULES
-from tests import signing
 from tests.acceptance import hubspot_shapes
 from tests.acceptance.service import Process, Service, service
-from tests.receiver import Receiver, Reply, receiving
+from tests.support import signing
+from tests.support.receiver import Receiver, Reply, receiving
 
 pytestmark = pytest.mark.acceptance
 

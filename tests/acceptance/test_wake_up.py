@@ -16,9 +16,9 @@ import pytest
 from connectors.bench.relay import Relay, relay
 from ops_ui.config.database_url import database
 from ops_ui.start.database_server import connect
-from tests import signing
 from tests.acceptance.service import Service, service
-from tests.receiver import Receiver, receiving
+from tests.support import signing
+from tests.support.receiver import Receiver, receiving
 
 pytestmark = [
     pytest.mark.acceptance,

@@ -13,7 +13,7 @@ from projection.identity import generation_work_id, lane_key, projection_key
 from projection.job_models import JobItem
 from projection.models import Event, LaneHold, WorkFailure, WorkItem
 from projection.states import ReceiptState, State
-from tests import commands, factories
+from tests.support import commands, factories
 
 pytestmark = pytest.mark.usefixtures("database")
 

@@ -12,7 +12,7 @@ from connectors.bench.http_load import Load
 from connectors.bench.ingress import Delivery
 from connectors.bench.workbench import BenchFailed
 from connectors.models import Pack
-from tests import commands, factories
+from tests.support import commands, factories
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.usefixtures("database")]
 

@@ -11,7 +11,7 @@ from connectors.bench import memory
 from connectors.bench.memory import LARGEST_MIB, TOLERANCE_MIB, Memory, summary
 from connectors.bench.receiver import receiving
 from connectors.bench.workbench import BenchFailed
-from tests import commands
+from tests.support import commands
 
 
 @pytest.mark.acceptance

@@ -16,7 +16,7 @@ from django.db import connection
 from connectors.bench import wake
 from connectors.bench.receiver import receiving
 from connectors.bench.workbench import BenchFailed
-from tests import commands
+from tests.support import commands
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.usefixtures("database")]
 

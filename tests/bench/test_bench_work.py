@@ -13,7 +13,7 @@ from connectors.bench.workbench import BenchFailed
 from connectors.routing.router import RouteReport
 from projection.flows import Generation
 from projection.models import Event, WorkItem
-from tests import commands
+from tests.support import commands
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.usefixtures("database")]
 

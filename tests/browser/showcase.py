@@ -15,9 +15,9 @@ from projection.database.clock import now
 from projection.facts import RouteFacts
 from projection.models import Event, LaneHold, Worker, WorkFailure, WorkItem
 from projection.states import State
-from tests import console_world, factories, rows
 from tests.browser import showcase_jobs
-from tests.console_world import World
+from tests.support import console_world, factories, rows
+from tests.support.console_world import World
 
 ERRORS = (
     ("ConnectTimeout: crm.internal did not answer within 10 s", 7),

@@ -15,7 +15,7 @@ from projection.job_models import Job, JobItem
 from projection.limits import circuit_breaker
 from projection.models import Destination, RateBucket, WorkItem
 from projection.states import State
-from tests import rows
+from tests.support import rows
 
 if TYPE_CHECKING:
     from tests.browser.showcase import Hour

@@ -10,10 +10,10 @@ from projection.execution.worker import drain_claims
 from projection.flows import DeadLetter
 from projection.models import WorkItem
 from projection.states import State
-from tests import console_world, rows
 from tests.browser.conftest import Visit
-from tests.deliveries import change, open_ingress
-from tests.flows_of_tests import recording
+from tests.support import console_world, rows
+from tests.support.deliveries import change, open_ingress
+from tests.support.flows_of_tests import recording
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("database")]
 

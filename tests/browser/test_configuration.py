@@ -11,9 +11,9 @@ from connectors.ingress.receive import receive
 from connectors.models import Endpoint, Pack, Route
 from connectors.routing import router
 from projection.admission import activation
-from tests import factories, rows, signing
 from tests.browser.conftest import Visit, log_in
 from tests.browser.test_pages import findings
+from tests.support import factories, rows, signing
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("database")]
 

@@ -7,10 +7,10 @@ from playwright.sync_api import Page, expect
 
 from connectors.models import AuditEntry
 from projection.models import WorkItem
-from tests import console_world
 from tests.browser.conftest import Visit
 from tests.browser.test_actions import two_dead_letters
 from tests.browser.test_pages import findings
+from tests.support import console_world
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("database")]
 

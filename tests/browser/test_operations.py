@@ -13,11 +13,11 @@ from projection.bulk import jobs
 from projection.bulk.job_rows import JobKind, JobState
 from projection.models import WorkItem
 from projection.states import State
-from tests import console_world, rows
 from tests.browser.conftest import Visit
 from tests.browser.test_actions import two_dead_letters
 from tests.browser.test_pages import findings
-from tests.jobs_by_hand import fixed, run, run_with_workers, start
+from tests.support import console_world, rows
+from tests.support.jobs_by_hand import fixed, run, run_with_workers, start
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("database")]
 

@@ -8,9 +8,9 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import BrowserContext, Dialog
 
-from tests import console_world
 from tests.browser.conftest import Visit, log_in
-from tests.console_world import HOSTILE, LISTS, World
+from tests.support import console_world
+from tests.support.console_world import HOSTILE, LISTS, World
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("database")]
 

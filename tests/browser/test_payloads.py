@@ -8,9 +8,9 @@ import pytest
 from playwright.sync_api import BrowserContext
 
 from projection.states import State
-from tests import console_world, factories, rows
 from tests.browser.conftest import log_in
 from tests.browser.test_pages import findings
+from tests.support import console_world, factories, rows
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("database")]
 

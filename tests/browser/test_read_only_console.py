@@ -7,9 +7,9 @@ from playwright.sync_api import BrowserContext
 from pytest_django import Settings
 
 from ops_ui.console.base.read_only import SENTENCE
-from tests import console_world
 from tests.browser.conftest import log_in
 from tests.browser.test_pages import findings
+from tests.support import console_world
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("database")]
 

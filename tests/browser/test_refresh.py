@@ -8,10 +8,10 @@ from playwright.sync_api import Page, expect
 from projection.database.clock import now
 from projection.models import WorkItem
 from projection.states import State
-from tests import factories, rows
 from tests.browser.conftest import Visit
 from tests.browser.test_actions import two_dead_letters
 from tests.browser.test_pages import findings
+from tests.support import factories, rows
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("database")]
 

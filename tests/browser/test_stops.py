@@ -13,9 +13,9 @@ from projection.database.clock import now
 from projection.limits import circuit_breaker
 from projection.models import Destination, LaneHold, WorkItem
 from projection.states import State
-from tests import console_world, factories, rows
 from tests.browser.conftest import Visit
 from tests.browser.test_pages import findings
+from tests.support import console_world, factories, rows
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("database")]
 

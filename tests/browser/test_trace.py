@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests import console_world
 from tests.browser.conftest import Visit
+from tests.support import console_world
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("database")]
 

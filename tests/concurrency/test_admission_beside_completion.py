@@ -16,10 +16,10 @@ from projection.facts import RetryPolicy
 from projection.models import WorkItem
 from projection.replay.cancel import _cancel, cancel
 from projection.states import State
-from tests.deliveries import Ingress, change, changes, generations, open_ingress, states
-from tests.flows_of_tests import Recorder, recording
-from tests.rivals import Rival, admission_open, completion_open
-from tests.workers_by_hand import ByHand, let_leases_run_out, report
+from tests.support.deliveries import Ingress, change, changes, generations, open_ingress, states
+from tests.support.flows_of_tests import Recorder, recording
+from tests.support.rivals import Rival, admission_open, completion_open
+from tests.support.workers_by_hand import ByHand, let_leases_run_out, report
 
 pytestmark = pytest.mark.usefixtures("sound_database")
 

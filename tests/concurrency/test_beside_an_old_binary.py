@@ -14,10 +14,10 @@ from projection.integrity.invariants import audit
 from projection.models import Event, ProjectionProtocol, WorkFailure, WorkItem
 from projection.replay.replay import Replayed, replay
 from projection.states import State
-from tests.deliveries import Ingress, change, open_ingress, states
-from tests.flows_of_tests import recording
-from tests.rivals import Rival
-from tests.workers_by_hand import ByHand, report
+from tests.support.deliveries import Ingress, change, open_ingress, states
+from tests.support.flows_of_tests import recording
+from tests.support.rivals import Rival
+from tests.support.workers_by_hand import ByHand, report
 
 pytestmark = pytest.mark.usefixtures("sound_database")
 

@@ -15,8 +15,8 @@ from projection import flows
 from projection.execution.worker import drain_claims
 from projection.flows import Generation
 from projection.models import Event, WorkItem
-from tests.deliveries import Ingress, change, open_ingress
-from tests.rivals import Rival
+from tests.support.deliveries import Ingress, change, open_ingress
+from tests.support.rivals import Rival
 
 pytestmark = pytest.mark.usefixtures("sound_database")
 

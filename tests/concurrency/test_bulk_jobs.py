@@ -18,10 +18,10 @@ from projection.bulk.job_rows import JobKind, JobRow, JobState
 from projection.bulk.steps import run_step
 from projection.execution.worker import drain_claims
 from projection.refusals import Refused
-from tests.flows_of_tests import recording
-from tests.gates import COMMIT, Gate, at_each_statement, stopped_at
-from tests.jobs_by_hand import EVERYTHING, assert_exact, codes, dead_letters, fixed, now, run, start, step
-from tests.rivals import Rival
+from tests.support.flows_of_tests import recording
+from tests.support.gates import COMMIT, Gate, at_each_statement, stopped_at
+from tests.support.jobs_by_hand import EVERYTHING, assert_exact, codes, dead_letters, fixed, now, run, start, step
+from tests.support.rivals import Rival
 
 pytestmark = pytest.mark.usefixtures("sound_database")
 

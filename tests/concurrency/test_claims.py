@@ -16,10 +16,10 @@ from projection.execution.worker import drain_claims
 from projection.models import WorkItem
 from projection.replay.cancel import Refused, _cancel, cancel
 from projection.states import State
-from tests.deliveries import Ingress, change, changes, generations, open_ingress, states
-from tests.flows_of_tests import recording
-from tests.rivals import Rival, admission_open
-from tests.workers_by_hand import ByHand, report
+from tests.support.deliveries import Ingress, change, changes, generations, open_ingress, states
+from tests.support.flows_of_tests import recording
+from tests.support.rivals import Rival, admission_open
+from tests.support.workers_by_hand import ByHand, report
 
 pytestmark = pytest.mark.usefixtures("sound_database")
 

@@ -19,7 +19,7 @@ from connectors.configuration.packs import InstallationRefused
 from connectors.configuration.routes import RouteDraft
 from connectors.models import Namespace, Pack, Route
 from projection.facts import PER_EVENT
-from tests.lock_waits import await_lock_wait, own_connection_id
+from tests.support.lock_waits import await_lock_wait, own_connection_id
 
 DRAFT = RouteDraft("things", "generic", ("*",), "thing.changed", PER_EVENT, "log")
 

@@ -23,7 +23,7 @@ from tests.faults.flows import registered
 from tests.faults.kills import BY_THE_CLOCK
 from tests.faults.points import COMMIT, Place, room, watched
 from tests.faults.world import FORMS, World
-from tests.workers_by_hand import let_leases_run_out
+from tests.support.workers_by_hand import let_leases_run_out
 
 pytestmark = [pytest.mark.usefixtures("sound_database"), pytest.mark.timeout(900)]
 

@@ -11,8 +11,8 @@ from django.db import connection, transaction
 from projection.models import WorkItem
 from projection.refusals import Refused
 from projection.replay.discard import Discarded, discard
-from tests.lock_waits import await_lock_wait, own_connection_id
-from tests.rows import event_row, replay_row, work_row
+from tests.support.lock_waits import await_lock_wait, own_connection_id
+from tests.support.rows import event_row, replay_row, work_row
 
 pytestmark = pytest.mark.usefixtures("database")
 

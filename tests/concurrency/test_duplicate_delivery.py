@@ -13,8 +13,8 @@ from connectors.ingress import metrics
 from connectors.models import Receipt
 from connectors.routing.router import drain_receipts
 from projection.models import Event, WorkItem
-from tests import factories
-from tests.ingress import Ingress, answer, open_endpoint
+from tests.support import factories
+from tests.support.ingress import Ingress, answer, open_endpoint
 
 pytestmark = pytest.mark.usefixtures("database")
 

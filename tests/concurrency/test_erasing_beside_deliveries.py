@@ -21,11 +21,11 @@ from projection.execution.worker import drain_claims
 from projection.flows import DeadLetter
 from projection.models import Event, WorkItem
 from projection.replay.replay import Replayed, replay
-from tests import factories
-from tests.deliveries import SETTINGS, Ingress, change, forget_caches, open_ingress
-from tests.flows_of_tests import recording
-from tests.gates import COMMIT, Gate, stopped_at
-from tests.rivals import Rival, admission_open
+from tests.support import factories
+from tests.support.deliveries import SETTINGS, Ingress, change, forget_caches, open_ingress
+from tests.support.flows_of_tests import recording
+from tests.support.gates import COMMIT, Gate, stopped_at
+from tests.support.rivals import Rival, admission_open
 
 pytestmark = pytest.mark.usefixtures("sound_database")
 

@@ -13,13 +13,13 @@ from projection.execution.worker import drain_claims
 from projection.inspection.why import why
 from projection.models import WorkItem
 from projection.states import State
-from tests.bulk_rows import copy_rows, hashed
-from tests.deliveries import Ingress, change, changes, open_ingress
-from tests.flows_of_tests import recording
-from tests.gates import _FOLDERS
-from tests.rivals import PATIENCE_SECONDS, Rival, completion_open
-from tests.server_work import refresh_statistics, server_work
-from tests.workers_by_hand import ByHand, let_retries_come_due, report
+from tests.support.bulk_rows import copy_rows, hashed
+from tests.support.deliveries import Ingress, change, changes, open_ingress
+from tests.support.flows_of_tests import recording
+from tests.support.gates import _FOLDERS
+from tests.support.rivals import PATIENCE_SECONDS, Rival, completion_open
+from tests.support.server_work import refresh_statistics, server_work
+from tests.support.workers_by_hand import ByHand, let_retries_come_due, report
 
 WORKERS, COLD = 8, 100
 

@@ -9,10 +9,10 @@ from connectors.models import Receipt
 from connectors.routing.router import drain_receipts
 from projection.execution.worker import drain_claims
 from projection.models import Event
-from tests import factories
-from tests.deliveries import Ingress, change, open_ingress
-from tests.flows_of_tests import recording
-from tests.gates import COMMIT, Gate, stopped_at
+from tests.support import factories
+from tests.support.deliveries import Ingress, change, open_ingress
+from tests.support.flows_of_tests import recording
+from tests.support.gates import COMMIT, Gate, stopped_at
 
 pytestmark = pytest.mark.usefixtures("sound_database")
 

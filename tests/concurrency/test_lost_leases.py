@@ -11,10 +11,10 @@ from projection.claiming.rescue import _rescue, rescue
 from projection.execution.worker import drain_claims
 from projection.models import WorkFailure, WorkItem
 from projection.states import State
-from tests.deliveries import change, generations, open_ingress, states
-from tests.flows_of_tests import recording
-from tests.rivals import Rival, completion_open
-from tests.workers_by_hand import ByHand, let_leases_run_out, report
+from tests.support.deliveries import change, generations, open_ingress, states
+from tests.support.flows_of_tests import recording
+from tests.support.rivals import Rival, completion_open
+from tests.support.workers_by_hand import ByHand, let_leases_run_out, report
 
 pytestmark = pytest.mark.usefixtures("sound_database")
 

@@ -26,9 +26,9 @@ from projection.execution.worker import Stop
 from projection.runtime import stop_flag
 from projection.runtime.django_q.kill_proof import Flag
 from projection.runtime.django_q.queue_clock import scheduler
-from tests.gates import COMMIT, Gate, at_each_statement, stopped_at
-from tests.lock_waits import own_connection_id
-from tests.rivals import PATIENCE_SECONDS, Rival
+from tests.support.gates import COMMIT, Gate, at_each_statement, stopped_at
+from tests.support.lock_waits import own_connection_id
+from tests.support.rivals import PATIENCE_SECONDS, Rival
 
 pytestmark = pytest.mark.usefixtures("database")
 

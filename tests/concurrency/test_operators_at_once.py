@@ -21,8 +21,8 @@ from projection.replay.cancel import cancel
 from projection.replay.discard import discard
 from projection.replay.replay import Deferred, Replayed, replay, replay_many
 from projection.replay.retry_now import retry_now
-from tests.deliveries import Ingress, change, open_ingress
-from tests.flows_of_tests import recording
+from tests.support.deliveries import Ingress, change, open_ingress
+from tests.support.flows_of_tests import recording
 
 pytestmark = pytest.mark.usefixtures("sound_database")
 

@@ -15,10 +15,10 @@ from projection.flows import Unavailable
 from projection.limits import circuit_breaker
 from projection.models import Destination, WorkItem
 from projection.states import State
-from tests.deliveries import change, open_ingress
-from tests.flows_of_tests import recording
-from tests.rivals import Rival
-from tests.workers_by_hand import ByHand, report
+from tests.support.deliveries import change, open_ingress
+from tests.support.flows_of_tests import recording
+from tests.support.rivals import Rival
+from tests.support.workers_by_hand import ByHand, report
 
 pytestmark = pytest.mark.usefixtures("sound_database")
 

@@ -19,13 +19,13 @@ from projection.flows import DeadLetter, Generation
 from projection.models import Event, WorkItem
 from projection.replay.replay import Refused, Replayed, replay
 from projection.retention.prune import Terms, prune
-from tests.deliveries import Ingress, change, changes, generations, open_ingress, ordinals, states
-from tests.flows_of_tests import recording
-from tests.gates import COMMIT, Gate, stopped_at
-from tests.rivals import PATIENCE_SECONDS, Rival
-from tests.rows import work_row
-from tests.scale import size
-from tests.workers_by_hand import ByHand, report
+from tests.support.deliveries import Ingress, change, changes, generations, open_ingress, ordinals, states
+from tests.support.flows_of_tests import recording
+from tests.support.gates import COMMIT, Gate, stopped_at
+from tests.support.rivals import PATIENCE_SECONDS, Rival
+from tests.support.rows import work_row
+from tests.support.scale import size
+from tests.support.workers_by_hand import ByHand, report
 
 pytestmark = pytest.mark.usefixtures("sound_database")
 

@@ -13,10 +13,10 @@ from projection.database import clock
 from projection.facts import RateLimit
 from projection.limits import rate_limits, route_limits
 from projection.models import RateBucket, WorkItem
-from tests.deliveries import change, open_ingress
-from tests.flows_of_tests import recording
-from tests.rivals import Rival
-from tests.workers_by_hand import at
+from tests.support.deliveries import change, open_ingress
+from tests.support.flows_of_tests import recording
+from tests.support.rivals import Rival
+from tests.support.workers_by_hand import at
 
 pytestmark = pytest.mark.usefixtures("sound_database")
 

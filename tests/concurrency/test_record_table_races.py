@@ -17,8 +17,8 @@ from projection.database.transactions import run_unit
 from projection.facts import RouteFacts
 from projection.flows import Generation
 from projection.testing import make_generation, make_input, make_route
-from tests import factories
-from tests.lock_waits import await_lock_wait, own_connection_id
+from tests.support import factories
+from tests.support.lock_waits import await_lock_wait, own_connection_id
 
 
 @pytest.fixture

@@ -12,13 +12,13 @@ from projection.execution.worker import drain_claims
 from projection.flows import DeadLetter
 from projection.models import Event, WorkItem
 from projection.replay.replay import Refused, Replayed, Result, replay, replay_many
-from tests import factories
-from tests.deliveries import change, changes, generations, open_ingress, states
-from tests.flows_of_tests import recording
-from tests.gates import COMMIT, Gate, stopped_at
-from tests.rivals import Rival
-from tests.rows import event_row, route_of, work_row
-from tests.workers_by_hand import ByHand, report
+from tests.support import factories
+from tests.support.deliveries import change, changes, generations, open_ingress, states
+from tests.support.flows_of_tests import recording
+from tests.support.gates import COMMIT, Gate, stopped_at
+from tests.support.rivals import Rival
+from tests.support.rows import event_row, route_of, work_row
+from tests.support.workers_by_hand import ByHand, report
 
 pytestmark = pytest.mark.usefixtures("sound_database")
 

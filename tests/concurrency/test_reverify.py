@@ -11,8 +11,8 @@ from django.db import connections
 from connectors import models, secrets
 from connectors.models import Receipt
 from connectors.operations.reverify import Reverified, reverify
-from tests import signing
-from tests.ingress import facts, open_endpoint
+from tests.support import signing
+from tests.support.ingress import facts, open_endpoint
 
 pytestmark = pytest.mark.usefixtures("database")
 

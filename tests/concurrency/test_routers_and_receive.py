@@ -13,9 +13,9 @@ from projection.execution.worker import drain_claims
 from projection.flows import DeadLetter
 from projection.models import Event, WorkItem
 from projection.replay.replay import Refused, Replayed, replay
-from tests.deliveries import change, changes, generations, open_ingress, states
-from tests.flows_of_tests import recording
-from tests.rivals import Rival, admission_open
+from tests.support.deliveries import change, changes, generations, open_ingress, states
+from tests.support.flows_of_tests import recording
+from tests.support.rivals import Rival, admission_open
 
 pytestmark = pytest.mark.usefixtures("sound_database")
 

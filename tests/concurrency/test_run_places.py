@@ -10,11 +10,11 @@ from projection.claiming.claim import ClaimedBatch, claim
 from projection.facts import RateLimit
 from projection.limits import route_limits
 from projection.models import RunPlace, WorkItem
-from tests.deliveries import change, open_ingress
-from tests.flows_of_tests import recording
-from tests.gates import Gate, stopped_at
-from tests.rivals import Rival, completion_open
-from tests.workers_by_hand import ByHand, report
+from tests.support.deliveries import change, open_ingress
+from tests.support.flows_of_tests import recording
+from tests.support.gates import Gate, stopped_at
+from tests.support.rivals import Rival, completion_open
+from tests.support.workers_by_hand import ByHand, report
 
 pytestmark = pytest.mark.usefixtures("sound_database")
 

@@ -22,11 +22,11 @@ from projection.execution.worker import drain_claims
 from projection.flows import Generation
 from projection.integrity.repair import repair
 from projection.models import Event, WorkItem
-from tests.deliveries import Ingress, change, open_ingress
-from tests.gates import COMMIT, at_each_statement
-from tests.rivals import Rival
-from tests.scale import size
-from tests.workers_by_hand import let_leases_run_out
+from tests.support.deliveries import Ingress, change, open_ingress
+from tests.support.gates import COMMIT, at_each_statement
+from tests.support.rivals import Rival
+from tests.support.scale import size
+from tests.support.workers_by_hand import let_leases_run_out
 
 pytestmark = [pytest.mark.usefixtures("sound_database"), pytest.mark.timeout(1200)]
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults.orders import At, Order
-from tests.running import CHECKOUT
-from tests.web import suite_database_url
+from tests.support.running import CHECKOUT
+from tests.support.web import suite_database_url
 
 PATIENCE_SECONDS = 60.0
 Command = Sequence[str]

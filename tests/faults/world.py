@@ -21,12 +21,12 @@ from projection.execution.attempts import Attempt
 from projection.facts import RateLimit, RetryPolicy
 from projection.models import Event, WorkItem
 from projection.states import NONTERMINAL, State
-from tests import factories
-from tests.deliveries import SETTINGS as PACK_SETTINGS
-from tests.deliveries import Ingress, change, open_ingress
 from tests.faults.children import Nursery
 from tests.faults.flows import registered
-from tests.workers_by_hand import ByHand, let_leases_run_out
+from tests.support import factories
+from tests.support.deliveries import SETTINGS as PACK_SETTINGS
+from tests.support.deliveries import Ingress, change, open_ingress
+from tests.support.workers_by_hand import ByHand, let_leases_run_out
 
 FORMS: Final = ("atomic", "tail", "plain")
 """Flows of `faults.flows`; one route each, so that an item is three events."""

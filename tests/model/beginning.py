@@ -16,10 +16,10 @@ from connectors.ingress import endpoint_facts
 from projection import flows
 from projection.admission import activation
 from projection.facts import PER_EVENT, PROJECTION, RetryPolicy, RouteFacts
-from tests import factories
-from tests.deliveries import SETTINGS, forget_caches
 from tests.model.reference import Reference
 from tests.model.world import NAMESPACES, World
+from tests.support import factories
+from tests.support.deliveries import SETTINGS, forget_caches
 
 START = datetime.fromisoformat("2026-03-01T12:00:00+00:00")
 STEADY = RetryPolicy(base=0, attempts=3)

@@ -24,10 +24,10 @@ from projection import identity
 from projection.database import clock
 from projection.execution.attempts import Attempt
 from projection.facts import PROJECTION, RouteFacts
-from tests import factories
 from tests.model import values
 from tests.model.reference import Reference
 from tests.model.values import LEASE, Event, Work
+from tests.support import factories
 
 NAMESPACES = (factories.DEFAULT_NAMESPACE, "other")
 OWNER = "worker-of-the-model"

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tests import signing
 from tests.acceptance import hubspot_shapes
+from tests.support import signing
 
 SECRET: Final = "a secret of the four providers"
 HOST: Final = "https://hooks.example.com"

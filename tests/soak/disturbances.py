@@ -14,7 +14,7 @@ from typing import Final
 
 from tests.acceptance.private_server import PrivateServer
 from tests.acceptance.service import Process, Service
-from tests.running import children_of, command_of
+from tests.support.running import children_of, command_of
 
 LOOK_SECONDS: Final = 0.2
 WEIGHTS: Final = {"worker": 4, "router": 2, "web worker": 3, "other process of the cluster": 2}

@@ -44,7 +44,12 @@ def detail(request: HttpRequest, entry_id: int) -> HttpResponseBase:
     entry = get_object_or_404(AuditEntry, id=entry_id)
     around = {"since": iso(entry.at - AROUND), "until": iso(entry.at + AROUND)}
     return show(
-        request, "console/audit_entry.html", f"Audit entry {entry.id}", entry=entry, members=_members(entry.detail), around=around
+        request,
+        "console/audit/audit_entry.html",
+        f"Audit entry {entry.id}",
+        entry=entry,
+        members=_members(entry.detail),
+        around=around,
     )
 
 

@@ -74,7 +74,7 @@ class Listing:
     """Reads a page (of so many rows) of a list that has its own way and order: given the filter form and the cursor."""
     read_in_order: Callable[[Any, keyset.Order, keyset.Cursor | None, int], keyset.Page] | None = None
     """As `read`, of a list that has its own way of reading and both orders: given the filter form, the order and the cursor."""
-    template: str = "console/list.html"
+    template: str = "console/lists/list.html"
 
 
 def show_list(request: HttpRequest, listing: Listing, extra: Mapping[str, Any] | None = None) -> HttpResponseBase:

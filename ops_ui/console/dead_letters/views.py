@@ -53,8 +53,8 @@ def listing(request: HttpRequest) -> HttpResponseBase:
         route, pack = str(given.get("route", "")), str(given.get("pack", ""))
         context["heat"], context["heat_is_cut"] = dead_reads.deaths(str(context["by"]), clock.now(), route=route, pack=pack)
     if request.headers.get("HX-Request"):
-        return render(request, "console/dead_letters_live.html", context)
-    return show(request, "console/dead_letters.html", "Dead letters", **context)
+        return render(request, "console/dead_letters/dead_letters_live.html", context)
+    return show(request, "console/dead_letters/dead_letters.html", "Dead letters", **context)
 
 
 def _reader(filters: DeadLetterFilter) -> Callable[[keyset.Cursor | None, int], keyset.Page]:
@@ -75,7 +75,7 @@ def _table(found: list[WorkItem], *, choosable: bool) -> DeadLetterTable:
 def detail(request: HttpRequest, work_id: str) -> HttpResponseBase:
     """The page of a dead work item; 404 when this work is not dead (its generation page has it)."""
     item = get_object_or_404(WorkItem, work_id=work_id, state=State.DEAD)
-    return show(request, "console/generation.html", "Dead letter", **generations.facts(request, item))
+    return show(request, "console/generations/generation.html", "Dead letter", **generations.facts(request, item))
 
 
 URLS: Final[Urls] = (

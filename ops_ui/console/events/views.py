@@ -53,7 +53,7 @@ def detail(request: HttpRequest, event_id: int) -> HttpResponseBase:
         "erasure": erasure,
         "copies": list(Event.objects.only("id").filter(receipt_id=event.receipt_id, routed_from_event_id=event.id)[:50]),
     }
-    return show(request, "console/event.html", f"Event {event.id}", **context)
+    return show(request, "console/events/event.html", f"Event {event.id}", **context)
 
 
 @page(navigation.EVENTS)

@@ -47,7 +47,7 @@ def comparison(request: HttpRequest, work_id: str) -> HttpResponseBase:
         found = compare(old.lines, new.lines)
         rows = [Line(row, json_piece(row.text, 0, 0, len(row.text), ())) for row in found.rows]
         context |= {"old": old, "new": new, "difference": found, "rows": rows}
-    return show(request, "console/comparison.html", "Compare inputs", **context)
+    return show(request, "console/generations/comparison.html", "Compare inputs", **context)
 
 
 def _other(request: HttpRequest, item: WorkItem) -> WorkItem | None:

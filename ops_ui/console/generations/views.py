@@ -45,7 +45,7 @@ def listing(request: HttpRequest) -> HttpResponseBase:
 @page(navigation.GENERATIONS)
 def detail(request: HttpRequest, work_id: str) -> HttpResponseBase:
     item = get_object_or_404(WorkItem, work_id=work_id)
-    return show(request, "console/generation.html", "Generation", **facts(request, item))
+    return show(request, "console/generations/generation.html", "Generation", **facts(request, item))
 
 
 def facts(request: HttpRequest, item: WorkItem) -> dict[str, Any]:

@@ -15,13 +15,13 @@ def words(request: HttpRequest) -> HttpResponseBase:
     """The glossary; each word leads to the page on which it is seen, where this person may enter it."""
     open_rooms = {room.name: room for _, several in navigation.sections(request.user) for room in several}
     lines = [(word, open_rooms.get(word.room)) for word in sorted(glossary.WORDS, key=lambda word: word.word.lower())]
-    return show(request, "console/words.html", navigation.WORDS.title, lines=lines)
+    return show(request, "console/help/words.html", navigation.WORDS.title, lines=lines)
 
 
 @page(navigation.KEYS)
 def keys(request: HttpRequest) -> HttpResponseBase:
     """The keys, and the switch that turns them off in this browser."""
-    return show(request, "console/keys.html", navigation.KEYS.title)
+    return show(request, "console/help/keys.html", navigation.KEYS.title)
 
 
 URLS: Final[Urls] = (

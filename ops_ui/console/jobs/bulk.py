@@ -99,7 +99,7 @@ def _number(request: HttpRequest, name: str) -> int:
 def preview_page(request: HttpRequest, preview_id: int) -> HttpResponseBase:
     preview = get_object_or_404(Preview, id=preview_id)
     title = "Replay dead letters" if preview.kind == JobKind.REPLAY else "Discard dead letters"
-    return show(request, "console/bulk_preview.html", title, **_facts(request, preview))
+    return show(request, "console/jobs/bulk_preview.html", title, **_facts(request, preview))
 
 
 @action("projection.view_workitem")
@@ -109,7 +109,7 @@ def count(request: HttpRequest, preview_id: int) -> HttpResponse:
     demand(request, PERMISSIONS[JobKind(preview.kind)])
     bulk_previews.go_on(preview)
     if request.headers.get("HX-Request"):
-        return render(request, "console/bulk_counts.html", _facts(request, preview))
+        return render(request, "console/jobs/bulk_counts.html", _facts(request, preview))
     return HttpResponseRedirect(reverse("admin:bulk_preview", args=[preview_id]))
 
 

@@ -58,8 +58,8 @@ def listing(request: HttpRequest) -> HttpResponseBase:
     found = keyset.page(Job.objects.all(), keyset.NEWEST_FIRST, cursor)
     context = {"found": found, "lines": [_line(job) for job in found.rows], "at_start": cursor is None}
     if request.headers.get("HX-Request"):
-        return render(request, "console/job_rows.html", context)
-    return show(request, "console/jobs.html", "Replays", **context)
+        return render(request, "console/jobs/job_rows.html", context)
+    return show(request, "console/jobs/jobs.html", "Replays", **context)
 
 
 def _line(job: Job) -> Line:
@@ -107,13 +107,13 @@ def detail(request: HttpRequest, job_id: int) -> HttpResponseBase:
         return _changed(request, job, context)
     chosen = _chosen(job.filter)
     context |= {"choice": filter_words.members(chosen), "named": len(chosen.work), "list_query": filter_words.query(chosen)}
-    return show(request, "console/job.html", f"Job {job.id}", **context, **_may(request, job))
+    return show(request, "console/jobs/job.html", f"Job {job.id}", **context, **_may(request, job))
 
 
 def _changed(request: HttpRequest, job: JobRow, context: dict[str, Any]) -> HttpResponse:
     """The live part; the whole page again where its buttons are not the right ones any more (`was` is the state that it knows)."""
     ended = not context["is_live"]
-    response = render(request, "console/job_live.html", context, status=STOP_POLLING if ended else None)
+    response = render(request, "console/jobs/job_live.html", context, status=STOP_POLLING if ended else None)
     if ended or request.GET.get("was") != job.state.value:
         response.headers["HX-Refresh"] = "true"
     return response

@@ -44,7 +44,7 @@ def listing(request: HttpRequest) -> HttpResponseBase:
     whys = {head.id: told(reasons[head.id], head) for head in heads if head.id in reasons}
     lines = [(lane, whys.get(lane.head.id) if lane.head else None) for lane in lanes]
     context = {"filter": filters, "is_filtered": bool(chosen), "found": found, "lines": lines, "at_start": cursor is None}
-    return show(request, "console/lanes.html", "Lanes", **context)
+    return show(request, "console/lanes/lanes.html", "Lanes", **context)
 
 
 @page(navigation.LANES)
@@ -73,7 +73,7 @@ def detail(request: HttpRequest, lane_key: str) -> HttpResponseBase:
         "may_hold": request.user.has_perm("projection.hold_lane"),
         "may_release": request.user.has_perm("projection.release_lane"),
     }
-    return show(request, "console/lane.html", "Lane", **context)
+    return show(request, "console/lanes/lane.html", "Lane", **context)
 
 
 URLS: Final[Urls] = (

@@ -39,7 +39,7 @@ class ConsoleTable(tables.Table):
     """Column of an order → the column of the table that shows it."""
 
     def __init__(self, rows: list[Any], *, names: Mapping[int, str] | None = None) -> None:
-        super().__init__(rows, orderable=False, default=NONE, template_name="console/table.html")
+        super().__init__(rows, orderable=False, default=NONE, template_name="console/lists/table.html")
         self.names = names or {}
         self.records = rows
         self.sorting: Sorting | None = None

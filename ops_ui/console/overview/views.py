@@ -66,7 +66,7 @@ class DeadGroup:
 def overview(request: HttpRequest) -> HttpResponse:
     """The index of the console. A person without any right is told whom to ask, instead of an empty page."""
     if not request.user.has_perm(navigation.OVERVIEW.permission):
-        return show(request, "console/no_rights.html", "No rights yet")
+        return show(request, "console/base/no_rights.html", "No rights yet")
     return _overview(request)  # type: ignore[return-value]  # a render; `page` widens it
 
 
@@ -76,7 +76,7 @@ def _overview(request: HttpRequest) -> HttpResponseBase:
     """All of the page, or for htmx only the part that changes. Some forty bounded queries, whatever the tables hold."""
     facts = _facts(clock.now(), flow_reads.WINDOWS.get(request.GET.get("flow", ""), flow_reads.HOUR))
     if request.headers.get("HX-Request"):
-        return render(request, "console/overview_live.html", facts)
+        return render(request, "console/overview/overview_live.html", facts)
     return show(request, "admin/index.html", "Overview", **facts)
 
 

@@ -22,7 +22,7 @@ REVEAL: Final = "projection.reveal_payload"
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """What `console/payload.html` shows. An empty address: there is no such way."""
+    """What `console/payloads/payload.html` shows. An empty address: there is no such way."""
 
     view: View
     label: str

@@ -91,7 +91,7 @@ def _reveal(request: HttpRequest, one: Masked) -> HttpResponse:
         "reason": reason,
         "label": f"Unmasked: {one.title}",
     }
-    return show(request, "console/revealed.html", f"Unmasked: {one.title}", **context)
+    return show(request, "console/payloads/revealed.html", f"Unmasked: {one.title}", **context)
 
 
 URLS: Final[Urls] = (

@@ -61,7 +61,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A window of a text for `console/payload.html`. Links are query strings."""
+    """A window of a text for `console/payloads/payload.html`. Links are query strings."""
 
     size: int
     unit: str

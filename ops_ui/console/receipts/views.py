@@ -63,7 +63,7 @@ def detail(request: HttpRequest, receipt_id: int) -> HttpResponseBase:
         "verdicts": _verdicts(receipt.verdicts),
         "may_reroute": request.user.has_perm("connectors.reroute_receipt"),
     }
-    return show(request, "console/receipt.html", f"Receipt {receipt.id}", **context)
+    return show(request, "console/receipts/receipt.html", f"Receipt {receipt.id}", **context)
 
 
 def _body(request: HttpRequest, receipt: Receipt, pack: Pack | None) -> Panel:
@@ -140,7 +140,7 @@ def unverified_detail(request: HttpRequest, delivery_id: int) -> HttpResponseBas
         "headers": _headers(delivery.headers),
         "body": body,
     }
-    return show(request, "console/unverified.html", f"Failed signature {delivery.id}", **context)
+    return show(request, "console/receipts/unverified.html", f"Failed signature {delivery.id}", **context)
 
 
 URLS: Final[Urls] = (

@@ -65,7 +65,7 @@ def listing(request: HttpRequest) -> HttpResponseBase:
         "limits": limits,
         "may_try": request.user.has_perm("projection.try_destination"),
     }
-    return show(request, "console/destinations.html", "Destinations", **context)
+    return show(request, "console/service/destinations.html", "Destinations", **context)
 
 
 def _line(row: Destination, now: datetime) -> Line:

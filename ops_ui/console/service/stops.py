@@ -58,7 +58,7 @@ def listing(request: HttpRequest) -> HttpResponseBase:
     forms = [(kind, _names(kind)) for kind in KINDS if request.user.has_perm(f"connectors.pause_{kind}")]
     held = counts.lanes_held(counts.CONSOLE_CAP)
     given = [(kind, names) for kind, names in forms if names]
-    return show(request, "console/pauses.html", "Pauses", stopped=stopped, forms=given, held=held)
+    return show(request, "console/service/pauses.html", "Pauses", stopped=stopped, forms=given, held=held)
 
 
 def _stopped(request: HttpRequest, kind: Kind, now: datetime) -> list[Stopped]:

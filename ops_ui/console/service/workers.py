@@ -38,7 +38,7 @@ def listing(request: HttpRequest) -> HttpResponseBase:
     days = settings.HEADRACE_RETENTION_DAYS, settings.HEADRACE_DEAD_RETENTION_DAYS
     context = {"alive": alive, "gone": gone, "now": now, "upkeep": upkeep, "days": days}
     context |= {"audit": proof, "audit_age": proof.age(now) if proof else None}
-    return show(request, "console/workers.html", "Workers", **context)
+    return show(request, "console/service/workers.html", "Workers", **context)
 
 
 URLS: Final[Urls] = (("workers/", listing, "workers"),)

@@ -42,7 +42,7 @@ def listing(request: HttpRequest) -> HttpResponseBase:
     wanted = exports.requested(request)
     if wanted is not None:
         return exports.answer(request, Export("connections", exports.whole(rows), export_columns.connections), wanted)
-    return show(request, "console/connections.html", "Connections", rows=rows)
+    return show(request, "console/setup/connections.html", "Connections", rows=rows)
 
 
 def _live(connection: Connection, now: datetime) -> str:

@@ -45,7 +45,7 @@ def listing(request: HttpRequest) -> HttpResponseBase:
         "may_create": configuring.may_change(request, "connectors.add_endpoint"),
         "locked": configuring.lock_sentence(),
     }
-    return show(request, "console/endpoints.html", "Endpoints", **context)
+    return show(request, "console/setup/endpoints.html", "Endpoints", **context)
 
 
 @page(navigation.ENDPOINTS)
@@ -71,7 +71,7 @@ def new_form(request: HttpRequest, values: dict[str, str], problems: list[str] |
         "may_create": configuring.may_change(request, "connectors.add_endpoint"),
         "locked": configuring.lock_sentence(),
     }
-    return show(request, "console/endpoint_new.html", "New endpoint", **context)
+    return show(request, "console/setup/endpoint_new.html", "New endpoint", **context)
 
 
 @page(navigation.ENDPOINTS)
@@ -107,7 +107,7 @@ def detail_form(
         "may_reverify_endpoint": request.user.has_perm("connectors.reverify_endpoint"),
         **{f"may_{one}": not is_removed and configuring.may_change(request, f"connectors.{one}") for one in rights},
     }
-    return show(request, "console/endpoint.html", endpoint.slug, **context)
+    return show(request, "console/setup/endpoint.html", endpoint.slug, **context)
 
 
 def _said(field: Field) -> str:
@@ -153,7 +153,7 @@ def watching(request: HttpRequest, endpoint_id: int) -> HttpResponseBase:
     if request.headers.get("HX-Request"):
         context = _watched(endpoint, _since(request, endpoint))
         status = STOP_POLLING if context["watch"].is_over else None
-        return render(request, "console/onboarding_live.html", context, status=status)
+        return render(request, "console/setup/onboarding_live.html", context, status=status)
     return onboarding_page(request, endpoint)
 
 
@@ -168,7 +168,7 @@ def onboarding_page(request: HttpRequest, endpoint: Endpoint, secret: str = "") 
         "may_try": request.user.has_perm("connectors.try_endpoint"),
         **_watched(endpoint, _since(request, endpoint)),
     }
-    return show(request, "console/onboarding.html", f"Connect {endpoint.slug}", **context)
+    return show(request, "console/setup/onboarding.html", f"Connect {endpoint.slug}", **context)
 
 
 def _watched(endpoint: Endpoint, since: datetime) -> dict[str, Any]:

@@ -77,7 +77,7 @@ def listing(request: HttpRequest) -> HttpResponseBase:
         "may_add_endpoint": configuring.may_change(request, "connectors.add_endpoint"),
         **{f"may_{verb}": configuring.may_change(request, f"connectors.{verb}_pack") for verb in VERBS},
     }
-    return show(request, "console/packs.html", "Packs", **context)
+    return show(request, "console/setup/packs.html", "Packs", **context)
 
 
 def _row(

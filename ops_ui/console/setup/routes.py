@@ -44,7 +44,7 @@ def listing(request: HttpRequest) -> HttpResponseBase:
             table=RouteTable,
             empty="No route is published: what arrives is stored, and nothing takes it. To publish one, install its pack first.",
             next_room=navigation.PACKS,
-            template="console/routes.html",
+            template="console/setup/routes.html",
         ),
         {"may_publish": configuring.may_change(request, PUBLISH), "locked": configuring.lock_sentence()},
     )
@@ -70,7 +70,7 @@ def detail(request: HttpRequest, route_id: int) -> HttpResponseBase:
         "may_retire": row.is_current and not row.deleted_at and configuring.may_change(request, "connectors.retire_route"),
         "locked": configuring.lock_sentence(),
     }
-    return show(request, "console/route.html", f"{row.route_key} v{row.version}", **context)
+    return show(request, "console/setup/route.html", f"{row.route_key} v{row.version}", **context)
 
 
 def _text(row: Route) -> str:
@@ -117,7 +117,7 @@ def _form(
         "may_publish": configuring.may_change(request, PUBLISH),
         "locked": configuring.lock_sentence(),
     }
-    return show(request, "console/route_publish.html", "Publish a route", **context)
+    return show(request, "console/setup/route_publish.html", "Publish a route", **context)
 
 
 @action(PUBLISH)

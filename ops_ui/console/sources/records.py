@@ -61,7 +61,7 @@ def detail(request: HttpRequest, record_id: int) -> HttpResponseBase:
         "properties": properties(record),
         "events": EventTable(events, names=labels.routes(event.route_id for event in events)),
     }
-    return show(request, "console/record.html", f"{record.source_type}:{record.source_id}", **context)
+    return show(request, "console/sources/record.html", f"{record.source_type}:{record.source_id}", **context)
 
 
 def properties(record: Record) -> list[Property]:

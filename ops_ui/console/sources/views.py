@@ -64,7 +64,7 @@ def detail(request: HttpRequest) -> HttpResponseBase:
         "live": live,
         "sees_work": sees_work,
     }
-    return show(request, "console/source.html", str(source), **context)
+    return show(request, "console/sources/source.html", str(source), **context)
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ def trace(request: HttpRequest) -> HttpResponseBase:
         context |= {"text": text, "trace": found, **_facts(found)}
     else:
         context["examples"] = _examples(request)
-    return show(request, "console/trace.html", "Trace", **context)
+    return show(request, "console/trace/trace.html", "Trace", **context)
 
 
 def _found(text: str, only: str | None) -> tuple[str, Trace]:

@@ -8,7 +8,7 @@ from connectors.bench.workbench import texts_sent
 from connectors.registry import installed_packs
 from connectors.routing.router import route_batch
 from projection.models import Event, WorkItem
-from tests.deliveries import Ingress, change, open_ingress
+from tests.support.deliveries import Ingress, change, open_ingress
 
 pytestmark = pytest.mark.usefixtures("sound_database")
 

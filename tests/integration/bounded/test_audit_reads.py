@@ -11,10 +11,10 @@ from django.test import Client
 from connectors.models import AuditEntry
 from ops_ui.console.lists import keyset
 from projection.database.clock import now
-from tests import console_world
-from tests.bulk_rows import copy_rows
-from tests.scale import size
-from tests.server_work import believed_statistics, full_scans, plan_of, refresh_statistics, server_work, texts_recorded
+from tests.support import console_world
+from tests.support.bulk_rows import copy_rows
+from tests.support.scale import size
+from tests.support.server_work import believed_statistics, full_scans, plan_of, refresh_statistics, server_work, texts_recorded
 
 pytestmark = [pytest.mark.usefixtures("database"), pytest.mark.scale]
 

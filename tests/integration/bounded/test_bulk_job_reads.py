@@ -14,12 +14,12 @@ from projection.bulk.steps import run_step
 from projection.database import clock
 from projection.job_models import Job, JobItem
 from projection.models import WorkItem
-from tests import factories
-from tests.bulk_rows import copy_rows, hashed
-from tests.jobs_by_hand import EVERYTHING, now, start
-from tests.rows import event_row, work_row
-from tests.scale import size
-from tests.server_work import refresh_statistics, server_work
+from tests.support import factories
+from tests.support.bulk_rows import copy_rows, hashed
+from tests.support.jobs_by_hand import EVERYTHING, now, start
+from tests.support.rows import event_row, work_row
+from tests.support.scale import size
+from tests.support.server_work import refresh_statistics, server_work
 
 pytestmark = pytest.mark.usefixtures("database")
 

@@ -7,12 +7,12 @@ import pytest
 from projection.claiming import claim
 from projection.limits.queue_classes import WEIGHTS, earliest_of_each
 from projection.models import WorkItem
-from tests.bulk_rows import copy_rows, hashed
-from tests.deliveries import Ingress, change, open_ingress
-from tests.flows_of_tests import recording
-from tests.scale import size
-from tests.server_work import server_work
-from tests.workers_by_hand import ByHand
+from tests.support.bulk_rows import copy_rows, hashed
+from tests.support.deliveries import Ingress, change, open_ingress
+from tests.support.flows_of_tests import recording
+from tests.support.scale import size
+from tests.support.server_work import server_work
+from tests.support.workers_by_hand import ByHand
 
 pytestmark = [pytest.mark.usefixtures("database"), pytest.mark.scale]
 

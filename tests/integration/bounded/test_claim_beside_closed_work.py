@@ -10,12 +10,12 @@ from projection.execution.worker import drain_claims
 from projection.limits import availability as closures
 from projection.limits import queue_classes
 from projection.models import WorkItem
-from tests.bulk_rows import copy_rows, hashed
-from tests.deliveries import Ingress, change, open_ingress
-from tests.flows_of_tests import recording
-from tests.scale import size
-from tests.server_work import server_work
-from tests.workers_by_hand import ByHand, report
+from tests.support.bulk_rows import copy_rows, hashed
+from tests.support.deliveries import Ingress, change, open_ingress
+from tests.support.flows_of_tests import recording
+from tests.support.scale import size
+from tests.support.server_work import server_work
+from tests.support.workers_by_hand import ByHand, report
 
 pytestmark = [pytest.mark.usefixtures("database"), pytest.mark.scale]
 

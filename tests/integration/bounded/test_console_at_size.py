@@ -14,9 +14,9 @@ from connectors.bench import history
 from connectors.bench.history_plan import Size
 from connectors.bench.workbench import empty
 from ops_ui.console.generations import comparison_reads
-from tests import console_walk, console_world
-from tests.console_walk import SLOW_MS, Visit
-from tests.scale import size
+from tests.support import console_walk, console_world
+from tests.support.console_walk import SLOW_MS, Visit
+from tests.support.scale import size
 
 pytestmark = [pytest.mark.usefixtures("database"), pytest.mark.scale, pytest.mark.timeout(3000)]
 

@@ -6,9 +6,9 @@ import pytest
 
 from projection.models import Event, WorkItem
 from projection.states import State
-from tests.bulk_rows import copy_rows, hashed
-from tests.rows import event_row, work_row
-from tests.server_work import plan_of, refresh_statistics, server_work, texts_recorded
+from tests.support.bulk_rows import copy_rows, hashed
+from tests.support.rows import event_row, work_row
+from tests.support.server_work import plan_of, refresh_statistics, server_work, texts_recorded
 
 pytestmark = pytest.mark.usefixtures("database")
 

@@ -11,12 +11,12 @@ from connectors.retention.erased_bodies import Source
 from connectors.retention.erased_sources import find_source
 from projection.execution.worker import drain_claims
 from projection.models import Event, WorkFailure, WorkItem
-from tests.bulk_rows import copy_rows, hashed
-from tests.deliveries import change, open_ingress
-from tests.flows_of_tests import recording
-from tests.gates import COMMIT, at_each_statement
-from tests.rows import failure_row
-from tests.server_work import full_scans, refresh_statistics, server_work, texts_recorded
+from tests.support.bulk_rows import copy_rows, hashed
+from tests.support.deliveries import change, open_ingress
+from tests.support.flows_of_tests import recording
+from tests.support.gates import COMMIT, at_each_statement
+from tests.support.rows import failure_row
+from tests.support.server_work import full_scans, refresh_statistics, server_work, texts_recorded
 
 pytestmark = pytest.mark.usefixtures("database")
 

@@ -7,10 +7,10 @@ import pytest
 from ops_ui.console.lanes import reads as lane_reads
 from projection.models import WorkItem
 from projection.states import State
-from tests import console_world, rows
-from tests.bulk_rows import copy_rows, hashed
-from tests.scale import size
-from tests.server_work import refresh_statistics, server_work
+from tests.support import console_world, rows
+from tests.support.bulk_rows import copy_rows, hashed
+from tests.support.scale import size
+from tests.support.server_work import refresh_statistics, server_work
 
 pytestmark = [pytest.mark.usefixtures("database"), pytest.mark.scale]
 

@@ -13,12 +13,12 @@ from projection.facts import PER_EVENT
 from projection.identity import lane_key
 from projection.models import WorkItem
 from projection.states import State
-from tests.bulk_rows import copy_rows, hashed
-from tests.deliveries import change, generations, open_ingress, states
-from tests.flows_of_tests import recording
-from tests.rows import event_row, route_of, work_row
-from tests.server_work import Work, full_scans, refresh_statistics, server_work, texts_recorded
-from tests.workers_by_hand import ByHand, item_of, let_retries_come_due, report
+from tests.support.bulk_rows import copy_rows, hashed
+from tests.support.deliveries import change, generations, open_ingress, states
+from tests.support.flows_of_tests import recording
+from tests.support.rows import event_row, route_of, work_row
+from tests.support.server_work import Work, full_scans, refresh_statistics, server_work, texts_recorded
+from tests.support.workers_by_hand import ByHand, item_of, let_retries_come_due, report
 
 pytestmark = pytest.mark.usefixtures("database")
 

@@ -12,10 +12,10 @@ from ops_ui.console.overview import reads as flow_reads
 from projection.database.clock import now
 from projection.models import Event, WorkItem
 from projection.states import State
-from tests import factories, rows
-from tests.bulk_rows import copy_rows, hashed
-from tests.scale import size
-from tests.server_work import full_scans, refresh_statistics, server_work, texts_recorded
+from tests.support import factories, rows
+from tests.support.bulk_rows import copy_rows, hashed
+from tests.support.scale import size
+from tests.support.server_work import full_scans, refresh_statistics, server_work, texts_recorded
 
 pytestmark = [pytest.mark.usefixtures("database"), pytest.mark.scale]
 

@@ -9,11 +9,11 @@ from ops_ui.monitoring import progress
 from projection.execution.worker import drain_claims
 from projection.limits.queue_classes import WEIGHTS
 from projection.models import LaneHold, WorkItem
-from tests.bulk_rows import copy_rows, hashed
-from tests.deliveries import Ingress, change, changes, open_ingress
-from tests.flows_of_tests import recording
-from tests.scale import size
-from tests.server_work import full_scans, server_work, texts_recorded
+from tests.support.bulk_rows import copy_rows, hashed
+from tests.support.deliveries import Ingress, change, changes, open_ingress
+from tests.support.flows_of_tests import recording
+from tests.support.scale import size
+from tests.support.server_work import full_scans, server_work, texts_recorded
 
 pytestmark = [pytest.mark.usefixtures("database"), pytest.mark.scale]
 

@@ -21,15 +21,15 @@ from projection.database.clock import now
 from projection.execution.worker import drain_claims
 from projection.models import Event, WorkFailure, WorkItem
 from projection.retention.oldest_ends import EVENTS_A_UNIT, GENERATIONS_A_UNIT
-from tests.bulk_rows import copy_rows, hashed, make_old
 from tests.conftest import empty_tables
-from tests.deliveries import Ingress, change, changes, open_ingress
-from tests.flows_of_tests import recording
-from tests.gates import COMMIT, Gate, at_each_statement, stopped_at
-from tests.rivals import Rival
-from tests.rows import PAGES, event_row, failure_row, work_row
-from tests.scale import size
-from tests.server_work import full_scans, refresh_statistics, server_work, texts_recorded
+from tests.support.bulk_rows import copy_rows, hashed, make_old
+from tests.support.deliveries import Ingress, change, changes, open_ingress
+from tests.support.flows_of_tests import recording
+from tests.support.gates import COMMIT, Gate, at_each_statement, stopped_at
+from tests.support.rivals import Rival
+from tests.support.rows import PAGES, event_row, failure_row, work_row
+from tests.support.scale import size
+from tests.support.server_work import full_scans, refresh_statistics, server_work, texts_recorded
 
 pytestmark = pytest.mark.usefixtures("database")
 

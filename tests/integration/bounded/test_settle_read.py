@@ -14,10 +14,10 @@ from projection.database.catalogue import statement
 from projection.facts import RouteFacts
 from projection.identity import source_key
 from projection.models import Event
-from tests.bulk_rows import copy_rows, hashed
-from tests.deliveries import change, open_ingress
-from tests.rows import event_row, route_of
-from tests.server_work import plan_of, refresh_statistics, server_work, texts_recorded
+from tests.support.bulk_rows import copy_rows, hashed
+from tests.support.deliveries import change, open_ingress
+from tests.support.rows import event_row, route_of
+from tests.support.server_work import plan_of, refresh_statistics, server_work, texts_recorded
 
 pytestmark = pytest.mark.usefixtures("database")
 

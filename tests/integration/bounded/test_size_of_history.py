@@ -16,12 +16,12 @@ from connectors.registry import installed_packs
 from connectors.routing.router import drain_receipts
 from projection.database import clock
 from projection.models import Event, WorkItem
-from tests.bulk_rows import copy_rows, hashed
-from tests.deliveries import Ingress, change, open_ingress
-from tests.flows_of_tests import recording
-from tests.scale import size
-from tests.server_work import refresh_statistics, server_work
-from tests.workers_by_hand import ByHand, report
+from tests.support.bulk_rows import copy_rows, hashed
+from tests.support.deliveries import Ingress, change, open_ingress
+from tests.support.flows_of_tests import recording
+from tests.support.scale import size
+from tests.support.server_work import refresh_statistics, server_work
+from tests.support.workers_by_hand import ByHand, report
 
 pytestmark = [pytest.mark.usefixtures("database"), pytest.mark.scale, pytest.mark.timeout(3000)]
 

@@ -11,10 +11,10 @@ from django.test import Client
 from ops_ui.console.sources import reads as source_reads
 from ops_ui.console.sources.reads import Source
 from projection.models import Event, WorkItem
-from tests import console_world, rows
-from tests.bulk_rows import copy_rows, hashed
-from tests.scale import size
-from tests.server_work import full_scans, refresh_statistics, server_work, texts_recorded
+from tests.support import console_world, rows
+from tests.support.bulk_rows import copy_rows, hashed
+from tests.support.scale import size
+from tests.support.server_work import full_scans, refresh_statistics, server_work, texts_recorded
 
 pytestmark = [pytest.mark.usefixtures("database"), pytest.mark.scale]
 

@@ -20,10 +20,10 @@ from projection.database.clock import now, to_db
 from projection.facts import PER_EVENT
 from projection.models import Event, WorkItem
 from projection.states import State
-from tests import factories
-from tests.bulk_rows import copy_rows, hashed
-from tests.rows import PAGES, event_row, replay_row, route_of, work_row
-from tests.server_work import locked_ids, refresh_statistics, server_work
+from tests.support import factories
+from tests.support.bulk_rows import copy_rows, hashed
+from tests.support.rows import PAGES, event_row, replay_row, route_of, work_row
+from tests.support.server_work import locked_ids, refresh_statistics, server_work
 
 pytestmark = pytest.mark.usefixtures("database")
 

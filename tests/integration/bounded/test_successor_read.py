@@ -13,13 +13,13 @@ from projection.completion.complete import complete
 from projection.execution.attempts import Attempt
 from projection.models import WorkItem
 from projection.states import State
-from tests.altered_columns import altered
-from tests.bulk_rows import copy_rows, hashed
-from tests.deliveries import Ingress, change, open_ingress
-from tests.flows_of_tests import recording
-from tests.gates import Gate, stopped_at
-from tests.server_work import locked_ids, refresh_statistics, server_work
-from tests.workers_by_hand import ByHand, report
+from tests.support.altered_columns import altered
+from tests.support.bulk_rows import copy_rows, hashed
+from tests.support.deliveries import Ingress, change, open_ingress
+from tests.support.flows_of_tests import recording
+from tests.support.gates import Gate, stopped_at
+from tests.support.server_work import locked_ids, refresh_statistics, server_work
+from tests.support.workers_by_hand import ByHand, report
 
 pytestmark = pytest.mark.usefixtures("database")
 

@@ -7,10 +7,10 @@ import pytest
 from connectors.models import Receipt
 from connectors.operations.trace import trace
 from projection.models import Event, WorkFailure, WorkItem
-from tests import factories, rows
-from tests.bulk_rows import copy_rows, hashed
-from tests.scale import size
-from tests.server_work import full_scans, refresh_statistics, server_work, texts_recorded
+from tests.support import factories, rows
+from tests.support.bulk_rows import copy_rows, hashed
+from tests.support.scale import size
+from tests.support.server_work import full_scans, refresh_statistics, server_work, texts_recorded
 
 pytestmark = [pytest.mark.usefixtures("database"), pytest.mark.scale]
 

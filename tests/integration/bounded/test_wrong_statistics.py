@@ -28,11 +28,11 @@ from projection.replay.discard import discard
 from projection.replay.preview import ReplayPreview
 from projection.replay.replay import replay_many
 from projection.retention.prune import Terms, prune
-from tests.bulk_rows import copy_rows, hashed
-from tests.deliveries import Ingress, change, open_ingress
-from tests.flows_of_tests import recording
-from tests.server_work import believed_statistics, server_work
-from tests.workers_by_hand import ByHand, let_leases_run_out
+from tests.support.bulk_rows import copy_rows, hashed
+from tests.support.deliveries import Ingress, change, open_ingress
+from tests.support.flows_of_tests import recording
+from tests.support.server_work import believed_statistics, server_work
+from tests.support.workers_by_hand import ByHand, let_leases_run_out
 
 pytestmark = pytest.mark.usefixtures("database")
 

@@ -1,0 +1,150 @@
+"""`dlq replay / discard --job`, large selections without it, and `jobs list / show / pause / resume / cancel / throttle / run`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from connectors.management.commands import dlq
+from connectors.operations import bulk_jobs
+from projection.bulk.job_rows import JobKind
+from projection.execution.worker import drain_claims
+from projection.job_models import Job
+from projection.models import WorkItem
+from tests.support.commands import run, say
+from tests.support.deliveries import change, generations
+from tests.support.flows_of_tests import recording
+from tests.support.jobs_by_hand import dead_letters, fixed, start
+
+pytestmark = pytest.mark.usefixtures("sound_database")
+
+
+def result_of(*arguments: str) -> dict[str, Any]:
+    code, answer = run(*arguments)
+    assert code == 0
+    return answer
+
+
+@pytest.mark.parametrize("verb", ["replay", "discard"])
+def test_a_job_is_started_and_told_at_once(verb: str) -> None:
+    answer = result_of("dlq", verb, "--job", "--error", "timeout", "--reason", "fixed", "--rate", "7")
+    job = answer["job"]
+    assert {name: job[name] for name in ("kind", "state", "filter", "retarget", "rate", "reason", "total", "finished")} == {
+        "kind": verb,
+        "state": "running",
+        "filter": {"error": "timeout"},
+        "retarget": False,
+        "rate": 7,
+        "reason": "fixed",
+        "total": 0,
+        "finished": None,
+    }
+    assert job["actor"].startswith("cli:")
+    assert Job.objects.get().id == job["id"]
+    assert f"started job {job['id'] + 1} ({verb}): running" in say("dlq", verb, "--job", "--all")[1]
+
+
+def test_a_job_is_never_about_everything_by_mistake() -> None:
+    for arguments in (("--job",), ("--job", "evt:1"), ("--job", "--all", "--rate", "-1"), ("--job", "--pack", "nothing")):
+        assert run("dlq", "replay", *arguments)[0] == 2
+    assert run("dlq", "replay", "--job", "--dry-run", "--pack", "nothing")[0] == 2
+    assert not Job.objects.exists()
+
+
+def test_a_dry_run_of_a_job_tells_counts_and_starts_none() -> None:
+    with recording() as seen:
+        ingress = dead_letters(seen, 1, 1, 2, 3)
+        ingress.admit(change(2))
+        answer = result_of("dlq", "replay", "--job", "--dry-run", "--all")
+        assert answer == {
+            "preview": {
+                "kind": "replay",
+                "possible": 2,
+                "deferred": 1,
+                "refused": {"active_generation": 1},
+                "after_newer": 0,
+                "total": 4,
+            },
+            "dry_run": True,
+        }
+        drain_claims()
+        assert result_of("dlq", "replay", "--job", "--dry-run", "--all")["preview"]["after_newer"] == 1
+        assert "warning: 1 would run after newer work" in say("dlq", "replay", "--job", "--dry-run", "--all")[1]
+        assert result_of("dlq", "replay", "--dry-run", "--all")["after_newer"] == 1
+        assert "warning: 1 would run after newer work" in say("dlq", "replay", "--dry-run", "--all")[1]
+    assert not Job.objects.exists()
+
+
+def test_a_large_selection_is_a_job_with_the_usual_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dlq, "ITEMS_AT_ONCE", 4)
+    with recording() as seen:
+        ingress = dead_letters(seen, 1, 1, 2, 3, 4)
+        ingress.admit(change(2))
+        code, answer = run("dlq", "replay", "--all", "--reason", "fixed")
+        assert code == 1
+        assert [row["work_id"] for row in answer["replayed"]] == [generations(n)[0].work_id for n in (1, 3, 4)]
+        made = dict(WorkItem.objects.exclude(replay_of_work_id=None).values_list("replay_of_work_id", "work_id"))
+        assert {row["work_id"]: row["replay_work_id"] for row in answer["replayed"]} == made
+        assert [(row["id"], row["code"]) for row in answer["refused"]] == [(generations(2)[0].work_id, "active_generation")]
+        assert [(row["id"], row["code"]) for row in answer["deferred"]] == [(generations(1)[1].work_id, "same_source")]
+        assert answer["job"] == Job.objects.get().id
+        assert answer["dry_run"] is False
+        drain_claims()
+
+
+def test_a_large_discard_is_a_job_with_the_usual_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dlq, "ITEMS_AT_ONCE", 2)
+    with recording() as seen:
+        dead_letters(seen, 1, 2, 3)
+        answer = result_of("dlq", "discard", "--all", "--reason", "vendor gone")
+    assert [row["work_id"] for row in answer["discarded"]] == [generations(n)[0].work_id for n in (1, 2, 3)]
+    assert (answer["refused"], answer["job"]) == ([], Job.objects.get().id)
+    assert WorkItem.objects.filter(discard_reason="vendor gone").count() == 3
+
+
+def test_jobs_are_listed_and_shown() -> None:
+    with recording() as seen:
+        ingress = dead_letters(seen, 1, 2)
+        ingress.admit(change(2))
+        job = start()
+        bulk_jobs.run(job.id)
+        drain_claims()
+        other = start(JobKind.DISCARD)
+    answer = result_of("jobs", "list")
+    assert ([row["id"] for row in answer["jobs"]], answer["truncated"]) == ([other.id, job.id], False)
+    assert [row["id"] for row in result_of("jobs", "list", "--limit", "1")["jobs"]] == [other.id]
+    assert run("jobs", "list", "--limit", "0")[0] == 2
+    answer = result_of("jobs", "show", str(job.id))
+    assert (answer["job"]["state"], answer["job"]["done"], answer["job"]["refused"]) == ("finished", 1, 1)
+    replayed, refused = answer["items"]
+    one, two = generations(1), generations(2)
+    assert replayed == {"work_id": one[0].work_id, "state": "done", "code": "", "reason": None, "replay_work_id": one[1].work_id}
+    assert (refused["work_id"], refused["state"], refused["code"]) == (two[0].work_id, "refused", "active_generation")
+    assert two[1].work_id in refused["reason"]
+    assert result_of("jobs", "show", str(job.id), "--state", "refused")["items"] == [refused]
+    assert (
+        result_of("jobs", "show", str(job.id), "--limit", "1")["items"],
+        result_of("jobs", "show", str(job.id), "--limit", "1")["truncated"],
+    ) == ([replayed], True)
+    assert result_of("jobs", "show", str(job.id), "--limit", "0")["items"] == [replayed, refused]
+    assert f"job {job.id} (replay): finished, 2 of 2 ended, 1 refused" in say("jobs", "show", str(job.id))[1]
+
+
+def test_each_verb_tells_how_the_job_stands_or_why_not() -> None:
+    with recording() as seen:
+        dead_letters(seen, 1)
+        job = str(fixed(start()).id)
+        assert result_of("jobs", "pause", job, "--reason", "lunch")["job"]["state"] == "paused"
+        code, answer = run("jobs", "pause", job)
+        assert (code, answer["refused"]) == (1, [{"id": job, "code": "not_running", "reason": f"job {job} is paused"}])
+        assert result_of("jobs", "throttle", job, "--rate", "3")["job"]["rate"] == 3
+        assert run("jobs", "throttle", job, "--rate", "-3")[0] == 2
+        assert result_of("jobs", "resume", job)["job"]["state"] == "running"
+        assert result_of("jobs", "run", job)["job"]["state"] == "finished"
+        assert run("jobs", "cancel", job)[1]["refused"][0]["code"] == "ended"
+        other = str(start().id)
+        assert result_of("jobs", "cancel", other)["job"]["state"] == "cancelled"
+        for verb in ("show", "pause", "resume", "cancel", "run"):
+            assert run("jobs", verb, "99999999")[1]["refused"][0]["code"] == "not_found"
+        drain_claims()

@@ -1,0 +1,204 @@
+"""A database that answers and takes no writes: each room treats it as one that is away, and blames nobody for it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+from django.core.management import call_command
+from django.db import InterfaceError, OperationalError
+from django.test import Client
+
+from connectors.ingress.outage import outage
+from connectors.ingress.spool import spooling
+from connectors.ingress.spool.drain import Drain
+from connectors.models import Pack, Receipt
+from connectors.operations import audit_results
+from projection.admission import activation
+from projection.execution.worker import drain_claims
+from projection.models import WorkFailure, WorkItem
+from projection.runtime.loop import resident
+from tests.support import console_world, signing
+from tests.support.commands import run
+from tests.support.deliveries import change, open_ingress
+from tests.support.flows_of_tests import recording
+from tests.support.ingress import answer, open_endpoint
+from tests.support.read_only import read_only_server
+
+pytestmark = pytest.mark.usefixtures("database")
+
+READ_ONLY = OperationalError(1290, "The MariaDB server is running with the --read-only option so it cannot execute this statement")
+
+
+def work(count: int = 1) -> None:
+    ingress = open_ingress()
+    ingress.route(mode="per_event")
+    ingress.admit(*[change(n) for n in range(count)])
+
+
+@pytest.mark.parametrize(("away", "outcome", "attempts"), [(True, "deferred", 0), (False, "retry", 1)])
+def test_a_flow_that_could_not_write_uses_no_attempt_while_the_database_is_away(
+    away: bool, outcome: str, attempts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once it takes writes again, the error is the flow's own: it may use another database."""
+    work()
+    monkeypatch.setattr("projection.execution.execute.is_database_away", lambda: away)
+    with recording() as seen:
+        seen.raises = [READ_ONLY]
+        assert drain_claims() == 1
+    assert WorkFailure.objects.get().outcome == outcome
+    item = WorkItem.objects.get()
+    assert (item.state, item.attempts) == ("retry", attempts)
+
+
+def test_an_atomic_group_is_not_tried_one_by_one_on_a_server_that_takes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    work(3)
+    monkeypatch.setattr("projection.execution.execute.is_database_away", lambda: True)
+    with recording(atomic=True) as seen:
+        seen.raises = [READ_ONLY]
+        with pytest.raises(OperationalError):
+            drain_claims()
+    assert len(seen.runs) == 1
+    assert not WorkFailure.objects.exists()
+
+
+def test_a_loop_says_what_it_waits_for(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("projection.runtime.loop.LONGEST_BACKOFF_SECONDS", 0.001)
+    faults: list[Exception] = [READ_ONLY, OperationalError(2003, "Can't connect"), RuntimeError("a bug")]
+
+    def step() -> int:
+        if faults:
+            raise faults.pop(0)
+        return 0
+
+    resident("claim", step, lambda: 0.0, None, lambda: not faults)
+    said = capsys.readouterr().err
+    for reason in ("the database takes no writes, as after a failover; trying again", "the database is away; trying again"):
+        assert said.count(reason) == 1
+    assert said.count('"reason": "trying again"') == 1
+
+
+def test_a_pause_between_two_tries_grows_to_its_ceiling(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr("projection.runtime.wake_up.Listener.wait", lambda _, seconds: waits.append(seconds))
+
+    def step() -> int:
+        raise READ_ONLY
+
+    resident("claim", step, lambda: 0.0, None, lambda: len(waits) == 9)
+    assert waits == [0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 15.0, 15.0, 15.0]
+
+
+def test_it_is_not_ready_and_says_why() -> None:
+    activation.activate("test")
+    with read_only_server():
+        response = Client().get("/readyz")
+        assert (response.status_code, response.json()["code"]) == (503, "database_read_only")
+        assert "takes no writes" in response.json()["reason"]
+        code, health = run("health")
+        assert (code, health["ready"], health["reasons"][0]["code"]) == (2, False, "database_read_only")
+        assert "headrace_database_writable 0.0" in Client().get("/metrics").content.decode()
+    assert Client().get("/readyz").json() == {"ready": True}
+    assert "headrace_database_writable 1.0" in Client().get("/metrics").content.decode()
+
+
+@pytest.fixture
+def spool(tmp_path: Path, settings: Any) -> Iterator[None]:
+    settings.HEADRACE_SPOOL_DIR = tmp_path / "spool"
+    outage.forget()
+    spooling.forget()
+    yield
+    spooling.forget()
+    outage.forget()
+
+
+def test_deliveries_are_refused_or_spooled_and_drained_when_the_address_leads_to_another_server(spool: None) -> None:
+    github, other = open_endpoint("github"), open_endpoint(slug="other")
+    with read_only_server("ingress"):
+        refused = other.post(b"{}")
+        assert (refused.status_code, answer(refused)["code"]) == (503, "database_unavailable")
+        spooled = github.post(b"{}", signing.github(b"{}", github.secret, delivery="d-1"))
+        assert answer(spooled) == {"receipt": None, "duplicate": False, "spooled": True}
+        drain = Drain()
+        for _ in range(4):
+            with pytest.raises(OperationalError):
+                drain.run()
+    assert drain.run() == {"accepted": 1}
+    assert other.post(b"{}").status_code == 202
+    assert Receipt.objects.count() == 2
+
+
+def warned(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What Django said of requests; it propagates to the handler of the root."""
+    return [record.getMessage() for record in caplog.records if record.name == "django.request"]
+
+
+def test_the_console_can_be_read_and_says_why_it_does_nothing_until_it_does(caplog: pytest.LogCaptureFixture) -> None:
+    pack = open_endpoint("github").pack
+    console = console_world.client("administrator")
+    console.raise_request_exception = False
+    path, form = f"/admin/packs/{pack.id}/disable/", {"reason": "a test"}
+    with read_only_server():
+        assert console.get("/admin/packs/").status_code == 200
+        refused = console.post(path, form)
+    assert (refused.status_code, refused.headers["Retry-After"]) == (503, "10")
+    assert "<h1>The database takes no writes</h1>" in refused.content.decode()
+    assert "default-src 'self'" in refused.headers["Content-Security-Policy"]
+    (line,) = warned(caplog)
+    assert line.startswith(f"Service Unavailable: {path} (OperationalError: ")
+    assert Pack.objects.get().state == "installed"
+    assert console.post(path, form).status_code == 302, "by a connection of its own, which the refusal had asked for"
+    assert Pack.objects.get().state == "disabled"
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "heading"),
+    [
+        (OperationalError(2003, "Can't connect to server on 'db'"), 503, "The database is away"),
+        (OperationalError(2006, "Server has gone away"), 503, "The database is away"),
+        (InterfaceError(0, ""), 503, "The database is away"),
+        (OperationalError(1054, "Unknown column"), 500, "Something failed"),
+        (RuntimeError("a bug"), 500, "Something failed"),
+    ],
+)
+def test_a_page_tells_an_outage_from_a_failure_of_ours(error: Exception, status: int, heading: str) -> None:
+    console = console_world.client("viewer")
+    console.raise_request_exception = False
+    with mock.patch("ops_ui.console.setup.packs.clock.now", side_effect=error):
+        failed = console.get("/admin/packs/")
+    assert failed.status_code == status
+    assert f"<h1>{heading}</h1>" in failed.content.decode()
+    assert "db" not in failed.content.decode().partition("<main")[2], "nothing of the error is shown"
+
+
+def test_a_refused_delivery_has_one_line_in_the_log(
+    spool: None, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str], settings: Any
+) -> None:
+    settings.HEADRACE_SPOOL_BYTES = 10
+    github, other = open_endpoint("github"), open_endpoint(slug="other")
+    capsys.readouterr()
+    with read_only_server("ingress"):
+        assert other.post(b"{}").status_code == 503
+        said = capsys.readouterr().err.splitlines()
+        assert [json.loads(line)["state"] for line in said if '"level": "error"' in line] == ["database_unavailable"]
+        assert github.post(b"{}", signing.github(b"{}", github.secret, delivery="d-1")).status_code == 503, "the spool is full"
+    assert other.post(b"{}", {}).status_code == 401
+    assert warned(caplog) == []
+    assert other.post(b"{}", path="/ingress/default/unheard-of").status_code == 404
+    assert warned(caplog) == ["Not Found: /ingress/default/unheard-of"], "of this one nobody else speaks"
+
+
+def test_an_audit_says_what_it_found_and_that_the_console_is_not_told() -> None:
+    assert run("audit")[0] == 0
+    before = audit_results.last()
+    answer, said = StringIO(), StringIO()
+    with read_only_server():
+        call_command("audit", "--json", stdout=answer, stderr=said)
+    assert json.loads(answer.getvalue())["ok"] is True
+    assert "the result is not kept for the console" in said.getvalue()
+    assert audit_results.last() == before

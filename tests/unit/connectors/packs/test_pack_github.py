@@ -1,0 +1,87 @@
+"""GitHub: kinds, records and lanes of its events; forms keep their exact JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import quote_plus
+
+import pytest
+
+from connectors.delivery import Headers, Inbound, IngressRequest
+from connectors.pack import Unreadable
+from connectors.packs.github import GitHub
+from tests.support import signing
+
+PACK = GitHub()
+REPOSITORY = {"repository": {"id": 99}, "sender": {"id": 7}}
+
+
+def read(event: str, payload: dict[str, Any]) -> Inbound:
+    request = IngressRequest(
+        "POST", "https://x", Headers({"X-GitHub-Event": event, "X-GitHub-Delivery": "guid"}), json.dumps(payload).encode()
+    )
+    (item,) = PACK.split_request(request)
+    return PACK.read(item)
+
+
+@pytest.mark.parametrize(
+    ("event", "payload", "kind", "source", "lane"),
+    [
+        ("issues", {"action": "opened", "issue": {"id": 5}}, "issues.opened", ("issue", "5"), "99:issue:5"),
+        ("push", {"ref": "refs/heads/main", "after": "abc"}, "push", ("push", "refs/heads/main@abc"), "99:push:refs/heads/main"),
+        ("create", {"ref": "v1", "ref_type": "tag"}, "create", ("tag", "v1"), "99:tag:v1"),
+        ("star", {"action": "created"}, "star.created", ("star", "99/7"), "99:star:99/7"),
+        ("ping", {"hook_id": 3}, "ping", ("hook", "3"), "99:hook:3"),
+        ("code_scanning_alert", {"alert": {"number": 2}}, "code_scanning_alert", ("code_scanning_alert", "2"), "99:code_scanning_alert:2"),
+        ("repository_dispatch", {"action": "go"}, "repository_dispatch.go", ("repository", "99"), "99:repository:99"),
+    ],
+)  # fmt: skip
+def test_an_event_of_a_repository(event: str, payload: dict[str, Any], kind: str, source: tuple[str, str], lane: str) -> None:
+    found = read(event, REPOSITORY | payload)
+    assert (found.kind, found.source, found.lane, found.delivery_id) == (kind, source, lane, "guid")
+
+
+def test_an_event_without_repository_or_organization() -> None:
+    found = read("github_app_authorization", {"action": "revoked", "sender": {"id": 7}})
+    assert (found.source, found.lane) == (("github_app_authorization", "7"), "github_app_authorization:7")
+
+
+def test_unix_and_iso_times_of_a_push() -> None:
+    assert str(
+        read("push", REPOSITORY | {"ref": "r", "after": "a", "head_commit": {"timestamp": "2019-05-15T15:20:30+02:00"}}).time
+    ) == ("2019-05-15 13:20:30+00:00")
+    pushed = {"repository": {"id": 99, "pushed_at": 1557933657}, "ref": "r", "after": "a", "head_commit": None}
+    assert str(read("push", pushed).time) == "2019-05-15 15:20:57+00:00"
+
+
+def test_a_form_keeps_the_exact_json_of_its_payload() -> None:
+    text = '{"ref": "refs/heads/é",  "after":"abc", "n": 1.10, "repository": {"id": 99}}'
+    body = f"payload={quote_plus(text)}".encode()
+    headers = {"Content-Type": "application/x-www-form-urlencoded"} | signing.github(body, "secret-of-the-form")
+    request = IngressRequest("POST", "https://x", Headers(headers), body)
+    assert PACK.verify(request, ["secret-of-the-form"], 0).ok
+    (item,) = PACK.split_request(request)
+    assert item.text == text
+
+
+@pytest.mark.parametrize("body", [b"payload=%ff", b"payload=\xff", b"payload"])
+def test_a_broken_form_is_unreadable(body: bytes) -> None:
+    with pytest.raises(ValueError, match=r"form|JSON"):
+        PACK.split(body)
+
+
+def test_without_the_event_header_it_is_unreadable() -> None:
+    with pytest.raises(Unreadable, match="X-GitHub-Event"):
+        PACK.read(PACK.split(b"{}")[0])
+
+
+def test_the_record_follows_the_object_of_the_event() -> None:
+    change = PACK.change("pull_request.opened", {"pull_request": {"id": 1, "title": "x"}, "sender": {}})
+    assert (dict(change.properties), change.lifecycle) == ({"id": 1, "title": "x"}, "created")
+    assert PACK.change("issue_comment.deleted", {"comment": {"id": 1}}).lifecycle == "deleted"
+
+
+def test_its_limit_and_its_retries_are_as_documented() -> None:
+    assert GitHub.max_body_bytes == 25 * 1024 * 1024
+    assert GitHub.provider_retries is False
