@@ -60,7 +60,7 @@ def inside(value: Any, *path: str) -> Any:
 def provider_time(value: Any) -> datetime | None:
     """A provider's time stamp as aware UTC: ISO 8601 (without a zone: UTC), or Unix seconds, milliseconds or microseconds.
 
-    None when there is none or it cannot be read: provider time is a hint and never a reason to reject (protocol 3).
+    None when there is none or it cannot be read: provider time is a hint and never a reason to reject (docs/protocol.md#order).
     """
     if isinstance(value, str):
         text = value.strip()

@@ -11,7 +11,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 KEPT_SECONDS: Final = 5.0
-"""The age that the design allows: a changed secret, URL or setting counts everywhere after 5 s."""
+"""The age that the protocol allows (docs/protocol.md#receive): a changed secret, URL or setting counts everywhere after 5 s."""
 
 
 LARGEST: Final = 4096

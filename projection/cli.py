@@ -1,6 +1,6 @@
 """What every command of Headrace shares: `--json`, exit codes, refusals, one way to say that something went wrong.
 
-Exit codes (design `interfaces.md`, Commands): 0 done · 1 findings, partly refused or not found · 2 usage or configuration.
+Exit codes (docs/commands.md): 0 done · 1 findings, partly refused or not found · 2 usage or configuration.
 A command is a `HeadraceCommand` with `perform`, or with verbs (`packs list`) that `add_verb` names; either returns its exit code.
 """
 

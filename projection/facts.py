@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, Self
 
 PER_EVENT: Final = "per_event"
 PROJECTION: Final = "latest_by_source_full_record_preserve_payload_settled"
-"""Invocation mode of a route that coalesces; the console calls it "projection" (seed `source-projection-workitem.md`)."""
+"""Invocation mode of a route that coalesces; the console calls it "projection" (docs/protocol.md#decision)."""
 
 InvocationMode = Literal["per_event", "latest_by_source_full_record_preserve_payload_settled"]
 
@@ -24,7 +24,8 @@ BUILT_IN_COMPANION: Final = "headrace"
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """When a failed attempt runs again (protocol 5): delay = min(cap, base × factor^(attempt−1)), jitter inside the cap, floor 1 s.
+    """When a failed attempt runs again (docs/protocol.md#retry): delay = min(cap, base × factor^(attempt−1)), jitter inside the
+    cap, floor 1 s.
 
     `base`, `cap` and `give_up_after` are seconds; `cap` None means "no cap of our own" and `give_up_after` None "no limit by age".
     """
@@ -63,7 +64,7 @@ class RouteFacts:
     """One published, immutable route version.
 
     `id` is the row of this very version; its text form (`snapshot`) is kept on each event that the route took, so that later
-    work never depends on whether the route is still current (seed step S 9).
+    work never depends on whether the route is still current (docs/protocol.md#stored-events).
     """
 
     id: int
@@ -145,8 +146,8 @@ def companion_of(name: str) -> tuple[str, str]:
 class InboundEvent:
     """One accepted item of a receipt for one route (or for none), before admission.
 
-    `delivery_key` is its identity (protocol 2, step 2); `sibling_keys` are the keys under which the same delivery may already be
-    known for other routes of its pack (looked up only for unrouted items, so that retiring a route repeats nothing).
+    `delivery_key` is its identity (docs/protocol.md#identity); `sibling_keys` are the keys under which the same delivery may
+    already be known for other routes of its pack (looked up only for unrouted items, so that retiring a route repeats nothing).
     """
 
     receipt_id: int
@@ -160,7 +161,7 @@ class InboundEvent:
     source_type: str
     source_id: str
     source_lane: str
-    """Empty when the item names no source lane (seed step S 7)."""
+    """Empty when the item names no source lane (docs/protocol.md#missing-lane)."""
     target_lane: str
     delivery_id: str
     delivery_key: str
@@ -177,7 +178,7 @@ class InboundEvent:
 
     @property
     def is_projected(self) -> bool:
-        """Coalesces: a projection route and a source lane (without a lane it falls back to per-event, S 7)."""
+        """Coalesces: a projection route and a source lane (without a lane it falls back to per-event)."""
         return self.route is not None and self.route.is_projection and self.source_lane != ""
 
 

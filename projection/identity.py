@@ -35,7 +35,7 @@ def sha256_text(text: str) -> str:
 
 
 def projection_key(route: RouteFacts, pack_incarnation: str, source_lane: str) -> str:
-    """`csp:` + digest of what makes one projection (design `system.md`, Words)."""
+    """`csp:` + digest of what makes one projection (docs/protocol.md#identity)."""
     return PROJECTION_PREFIX + digest(
         route.namespace,
         pack_incarnation,
@@ -73,7 +73,7 @@ def source_key(source_type: str, source_id: str) -> str:
 
 @lru_cache(_REMEMBERED)
 def source_scope_key(namespace: str, event_kind: str, source_lane: str) -> str:
-    """Scope that a replay must have to itself: namespace, canonical event kind and source lane (seed step S 9)."""
+    """Scope that a replay must have to itself: namespace, canonical event kind and source lane (docs/protocol.md#replay-scope)."""
     return digest(namespace, event_kind, source_lane)
 
 

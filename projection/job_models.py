@@ -1,4 +1,4 @@
-"""Tables of bulk jobs: what an operator asked for as a whole, and what became of each item (protocol 6)."""
+"""Tables of bulk jobs: what an operator asked for as a whole, and what became of each item (docs/protocol.md#bulk-jobs)."""
 
 from __future__ import annotations
 

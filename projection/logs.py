@@ -165,7 +165,7 @@ def subscribe(subscriber: Subscriber) -> None:
 def log_event(verb: str, *, level: Level = "info", rows: Sequence[Any] = (), **fields: object) -> None:
     """Write one log event, e.g. `log_event("complete", work_id=…, state="processed", attempt=1)`.
 
-    `verb` is one of the design's verbs (receive, route, admit, claim …) or a past tense of something that happened
+    `verb` is one of the product's verbs (receive, route, admit, claim …) or a past tense of something that happened
     (`lease_lost`). Fields that are None are left out. Use the names of `FIELDS`; never pass payload values. `rows` are what the event
     sums up, for those who measure (`subscribe`); they are not written.
     """

@@ -1,4 +1,4 @@
-"""Order of two events of one scope, and of many (protocol 3).
+"""Order of two events of one scope, and of many (docs/protocol.md#order).
 
 Two rows with ordinals compare by (EnqueueOrdinal, Id); if either has none (rows from before ordinals) by ingress time (CreatedDate,
 DeliverySequence, Id). With mixed rows this is not transitive: A < B and B < C do not make A < C. So many rows are replayed

@@ -76,7 +76,7 @@ class WorkRow:
 
     @property
     def is_live(self) -> bool:
-        """Takes part in its lane: nonterminal and, for projections, holding the active key (protocol 7)."""
+        """Takes part in its lane: nonterminal and, for projections, holding the active key (docs/protocol.md#lanes)."""
         return self.is_nonterminal and not self.is_successor
 
 

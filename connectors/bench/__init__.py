@@ -1,1 +1,1 @@
-"""Measured workloads (design `acceptance.md`, Speed): `bench sc400`. Each runs in a database of its own and checks every row."""
+"""Measured workloads of `bench` (docs/measuring.md). Each runs in a database of its own and checks every row."""

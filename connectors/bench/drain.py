@@ -1,4 +1,4 @@
-"""Drain: per-event no-op items, run by one worker, beside a hand-written batched loop on the same rows (acceptance S3)."""
+"""Drain: per-event no-op items, run by one worker, beside a hand-written batched loop on the same rows."""
 
 from __future__ import annotations
 

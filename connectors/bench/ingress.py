@@ -1,4 +1,4 @@
-"""Ingress: signed POSTs through the product's own gunicorn, beside a bare Django view with one INSERT (acceptance S4)."""
+"""Ingress: signed POSTs through the product's own gunicorn, beside a bare Django view with one INSERT."""
 
 from __future__ import annotations
 

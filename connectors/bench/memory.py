@@ -1,4 +1,4 @@
-"""Memory: a router and a worker process over many items, with real flows; what each holds after the first 10,000 and in the end (S5).
+"""Memory: a router and a worker process over many items, with real flows; what each holds after the first 10,000 and in the end.
 
 Of twenty items ten are generations of two events (`record_table`), nine are logged and one is posted to a web server. Items come in
 chunks while the worker drains. Every 10,000 items both processes are idle for a moment and are measured: only the like is compared.

@@ -1,4 +1,4 @@
-"""SC400: 400 sources × 10 events and 400 interactive actions, from stored receipts to processed work (acceptance P1, S1, S2)."""
+"""SC400: 400 sources × 10 events and 400 interactive actions, from stored receipts to processed work."""
 
 from __future__ import annotations
 

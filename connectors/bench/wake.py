@@ -1,4 +1,4 @@
-"""Wake-up: how soon an idle system starts a flow after a delivery, and what being idle costs the database (acceptance S6).
+"""Wake-up: how soon an idle system starts a flow after a delivery, and what being idle costs the database.
 
 gunicorn and the django-q2 cluster run as the product runs them, behind a relay that counts every command that they send. A delivery
 counts from the moment at which it is sent to the one at which the flow's own request has arrived: more than from commit to start.

@@ -24,7 +24,7 @@ from projection.database import clock
 DEFAULT_OVERLAP: Final = timedelta(hours=24)
 """How long the old secret stays live in a rotation: a day covers the retries that providers sign with it."""
 UNVERIFIED_WINDOW: Final = timedelta(hours=24)
-"""How long after its creation and each rotation an endpoint keeps deliveries that do not verify (protocol 1)."""
+"""How long after its creation and each rotation an endpoint keeps deliveries that do not verify (docs/protocol.md#unverified)."""
 KEEP: Final = "keep"
 
 Unverified = Literal["keep", "refuse"]

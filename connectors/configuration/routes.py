@@ -65,7 +65,8 @@ class Published:
 def publish(namespace: str, draft: RouteDraft, *, actor: str, reason: str = "") -> Published:
     """Make `draft` the current version of its route. Equal content writes nothing.
 
-    Raises RouteRefused for a pack that is not installed, a missing connection, or a projection route with a target lane (S 8).
+    Raises RouteRefused for a pack that is not installed, a missing connection, or a projection route with a target lane
+    (docs/protocol.md#target-lane).
     """
     lock_namespace(namespace)
     try:

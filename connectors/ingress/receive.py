@@ -1,4 +1,4 @@
-"""Receive: one delivery becomes one receipt, committed before the answer (protocol 1).
+"""Receive: one delivery becomes one receipt, committed before the answer (docs/protocol.md#receive).
 
 The signature is checked on the raw bytes, before anything parses them; then one INSERT, and nothing else is written or locked. The
 unique key of the receipt decides about duplicates, so that copies that arrive together cannot both be first.

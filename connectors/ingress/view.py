@@ -1,6 +1,6 @@
 """The ingress over HTTP: `POST /ingress/<namespace>/<endpoint slug>`. The only page without CSRF check, sessions and host check.
 
-Answers (design `interfaces.md`): 202 stored · 200 duplicate · 401 · 404 · 409 · 413 · 429 · 503, JSON with a stable `code` and a sentence.
+Answers (docs/ingress.md): 202 stored · 200 duplicate · 401 · 404 · 409 · 413 · 429 · 503, JSON with a stable `code` and a sentence.
 """
 
 from __future__ import annotations

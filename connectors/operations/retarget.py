@@ -1,4 +1,4 @@
-"""Retarget: replay dead work under the route version and pack incarnation in force now (protocol 6).
+"""Retarget: replay dead work under the route version and pack incarnation in force now (docs/protocol.md#retarget).
 
 The lineage is kept by ReplayOfWorkId; the projection is another one. The execution class never changes: replay refuses that.
 """

@@ -104,7 +104,7 @@ def trace(text: str, limit: int = LIMIT, *, only: str | None = None) -> Trace:
     """
     found = _Found(limit)
     if 0 < len(text) <= LONGEST_TEXT and storable(text) == text:
-        _seed(found, text, only)
+        _begin(found, text, only)
         _follow(found)
     failures = list(WorkFailure.objects.filter(work_item_id__in=list(found.items)).order_by("-id")[: limit + 1])
     found.truncated |= len(failures) > limit
@@ -197,7 +197,7 @@ _ITEM_NAMINGS: Final[Sequence[_Naming[WorkItem]]] = (
 )
 
 
-def _seed(found: _Found, text: str, only: str | None) -> None:
+def _begin(found: _Found, text: str, only: str | None) -> None:
     """What the text names itself."""
     _match(found, found.receipts, "receipt", _RECEIPT_NAMINGS, text, only)
     _match(found, found.events, "event", _EVENT_NAMINGS, text, only)
@@ -228,7 +228,7 @@ def _splits(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _follow(found: _Found) -> None:
-    """Down and up from the seeds: a receipt's events, an item's inputs, an event's items and their replays, and all receipts."""
+    """Down and up from what was found: a receipt's events, an item's inputs, an event's items and their replays, and all receipts."""
     limit = found.limit
     _take(found, found.events, _by_id(_events(), lineage.events_of_receipts(found.receipts, limit + 1), found.events))
     inputs = lineage.event_ids_of(list(found.items.values()), limit + 1)

@@ -1,4 +1,4 @@
-"""Erase: a person's data goes, what is left is a tombstone with ids, order and hashes (protocol, invariant 1).
+"""Erase: a person's data goes, what is left is a tombstone with ids, order and hashes (docs/protocol.md#erasure).
 
 By source: its events' payloads, readable names and errors, the bodies of the receipts that they came in, bodies that brought them again,
 held deliveries, and its live records. By receipt: that body and the events that came of it. Small transactions under the namespace

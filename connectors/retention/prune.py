@@ -1,4 +1,5 @@
-"""Retention of everything that ends: work and events, their receipts, deliveries that did not verify, bulk jobs (protocol 8).
+"""Retention of everything that ends: work and events, their receipts, deliveries that did not verify, bulk jobs
+(docs/protocol.md#retention).
 
 In this order, so that what one step frees the next one takes. Kept for good: the audit trail (its entries are evidence and few),
 configuration, and the newest generation of each projection with its inputs. Workers forget their own dead (`heartbeat`).

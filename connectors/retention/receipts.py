@@ -1,4 +1,6 @@
-"""Retention of receipts (protocol 8): once none of their events is kept, and never one that still waits or is quarantined."""
+"""Retention of receipts (docs/protocol.md#retention): once none of their events is kept, and never one that still waits or is
+quarantined.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """What a settling time would have made of arrivals that did happen: fewer executions, for a wait that is added. Pure functions.
 
-A burst opens with an event and takes every later one of its source before the deadline, which is fixed by the first (protocol 2,
-step 3). Executions that coalesce further because one runs, waits or is paused are not counted: the truth is at most this many.
+A burst opens with an event and takes every later one of its source before the deadline, which is fixed by the first
+(docs/protocol.md#settle). Executions that coalesce further because one runs, waits or is paused are not counted: the truth is at
+most this many.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reading: a receipt's bytes become inbound events, outside any transaction (protocol 2).
+"""Reading: a receipt's bytes become inbound events, outside any transaction (docs/protocol.md#admit).
 
 A body that cannot be read rejects its receipt; an item that cannot be read rejects only itself, with the reason kept on the receipt.
 """

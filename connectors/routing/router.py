@@ -1,4 +1,4 @@
-"""Route: pending receipts become admitted events, a batch of one namespace in one admitted transaction (protocol 2).
+"""Route: pending receipts become admitted events, a batch of one namespace in one admitted transaction (docs/protocol.md#admit).
 
 The batch commits whole or not at all. When it keeps failing its receipts are admitted one by one, so that the one at fault is found:
 it waits with back-off while later ones pass, then it is quarantined. Nothing is acknowledged that was not admitted.

@@ -1,4 +1,4 @@
--- Statements of the router (protocol 2): receipts of one namespace, in order, by state and never by a cursor.
+-- Statements of the router (docs/protocol.md#admit): receipts of one namespace, in order, by state and never by a cursor.
 
 -- name: read_namespaces_with_pending
 -- Namespaces that have a receipt to route now. Loose scan of ix_receipt_pending.

@@ -1,4 +1,4 @@
-"""Sweep: events that no route took when they came are routed by the routes in force now (protocol 2, Rematerialization).
+"""Sweep: events that no route took when they came are routed by the routes in force now (docs/protocol.md#stored-events).
 
 The unrouted fact never changes: a routed copy with a fresh ordinal is admitted, linked to it by RoutedFromEventId (routed in place,
 its old ordinal would fall into a finished range and never run). A delivery that a route knows already is not routed to it again. A fact

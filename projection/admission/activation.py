@@ -1,4 +1,5 @@
-"""Activation: projections run only where the whole canonical schema is present and the checkpoint says so (protocol 4, P12).
+"""Activation: projections run only where the whole canonical schema is present and the checkpoint says so
+(docs/protocol.md#activation).
 
 Before it, events are inserted event-owned (an old binary may still run them) and only per-event work is claimed.
 """

@@ -1,4 +1,5 @@
-"""Admit: accepted events become immutable facts and executable work, in the admitted transaction (protocol 2, steps 1 to 7).
+"""Admit: accepted events become immutable facts and executable work, in the admitted transaction
+(docs/protocol.md#admitted-transaction).
 
 Joins its caller's transaction (the router's; replay, sweep and repair come the same way). The caller has locked the namespace
 (`lock_admission`) and its receipts; after an error it rolls back, so that the batch commits whole or not at all.
@@ -33,7 +34,9 @@ class UnknownNamespace(LookupError):
 
 
 class TargetLaneConflict(ValueError):
-    """A projection route names a target mutation lane (seed step S 8); publish it without one, or per event, then re-route."""
+    """A projection route names a target mutation lane (docs/protocol.md#target-lane); publish it without one, or per event, then
+    re-route.
+    """
 
 
 class StaleIncarnation(RuntimeError):

@@ -1,4 +1,5 @@
--- Statements of the admitted transaction (protocol 2). The namespace row is its lock: one admission at a time per namespace.
+-- Statements of the admitted transaction (docs/protocol.md#admitted-transaction). The namespace row is its lock: one admission at a
+-- time per namespace.
 
 -- name: lock_namespace
 -- Locks the namespace row, first of all locks. 0 rows: the namespace does not exist.
@@ -75,7 +76,7 @@ VALUES
   (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 
 -- name: insert_work_items_before_replays
--- As insert_work_items, into a schema without ReplayOfWorkId: nothing is a replay there (P12).
+-- As insert_work_items, into a schema without ReplayOfWorkId: nothing is a replay there (docs/protocol.md#activation).
 INSERT INTO `_System_ConnectorWorkItem`
   (WorkId, ProjectionKey, ProjectionActiveKey, EventId, Namespace, PackId, RouteId, RouteVersion, CompanionPack,
    CompanionFlow, WorkType, ExecutionClass, SourceScopeKey, SourceLane, LaneKey, LanePosition, LaneOrdinal, EventCreatedDate,

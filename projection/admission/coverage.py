@@ -1,4 +1,4 @@
-"""Coverage: whether a known event is already represented by retained work (protocol 2, S 11).
+"""Coverage: whether a known event is already represented by retained work (docs/protocol.md#coverage).
 
 Coverage is not success: a dead generation covers its inputs too, and only replay runs them again. Joins the admitted transaction.
 """

@@ -1,4 +1,4 @@
-"""The one pure decision: what a new event does to the generations of its projection (protocol 2, decision table).
+"""The one pure decision: what a new event does to the generations of its projection (docs/protocol.md#decision).
 
 Single events, batches, sweep and repair all decide here, on values that were read under the namespace lock and the rows' locks.
 """

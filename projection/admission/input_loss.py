@@ -1,4 +1,4 @@
-"""Union: replacing an unclaimed selection must keep every input that it represented (protocol 2, S 12).
+"""Input loss: replacing an unclaimed selection must keep every input that it represented (docs/protocol.md#input-loss).
 
 Joins the admitted transaction. Ordinals and ingress times prove it on the normal path; only projections with rows from before
 ordinals are evaluated event by event.

@@ -1,4 +1,4 @@
-"""Materialize: bring work items in step with facts, set-based (protocol 2, steps 5 to 7).
+"""Materialize: bring work items in step with facts, set-based (docs/protocol.md#admitted-transaction).
 
 Joins its caller's transaction, which holds the namespace lock. Reads ids without locks, locks work items once by ascending primary
 key (current generations together with the lanes' live rows that will block), decides on the locked values, then writes.
@@ -99,7 +99,7 @@ class Plan:
     advances: list[tuple[int, int, int, datetime, int, datetime]] = field(default_factory=list)
     activations: list[WorkRow] = field(default_factory=list)
     unproven: list[tuple[WorkRow, Place]] = field(default_factory=list)
-    """Replacements whose union of inputs ordinals and times do not prove (seed step S 12)."""
+    """Replacements whose union of inputs ordinals and times do not prove (docs/protocol.md#input-loss)."""
 
     def decide_all(
         self,

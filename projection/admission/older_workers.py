@@ -1,4 +1,4 @@
-"""Event-owned rows: facts that an old binary may run, and whatever it does with them (protocol 4, rolling upgrade; S 4, I 10).
+"""Event-owned rows: facts that an old binary may run, and whatever it does with them (docs/protocol.md#rolling-upgrade).
 
 Until the checkpoint is activated an event is its own job for an old binary. One of both runs it: the first claim of its work item moves
 it to a fence that the old binary sees, unless that has leased it; what the old binary has ended is copied to the unclaimed work item,

@@ -1,4 +1,4 @@
--- Statements about event-owned rows (protocol 4, rolling upgrade). Events are locked before work items, and nowhere else.
+-- Statements about event-owned rows (docs/protocol.md#rolling-upgrade). Events are locked before work items, and nowhere else.
 
 -- name: fence_events
 -- Before activation: locks the selected, still event-owned facts (before any work item) and moves them to the fence that an old

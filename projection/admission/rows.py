@@ -30,7 +30,7 @@ class Fact:
 
 
 def lane_of(event: InboundEvent, route: RouteFacts) -> str | None:
-    """The lane in which the event's work runs; a projection keeps to its source lane (S 8)."""
+    """The lane in which the event's work runs; a projection keeps to its source lane (docs/protocol.md#target-lane)."""
     target = "" if event.is_projected else event.target_lane
     return lane_key(event.namespace, route.companion_pack, event.source_lane, target)
 

@@ -1,4 +1,4 @@
-"""Settling: the deadline of a burst is fixed by its first event and inherited by later ones (protocol 2, step 3).
+"""Settling: the deadline of a burst is fixed by its first event and inherited by later ones (docs/protocol.md#settle).
 
 Joins the admitted transaction. One bounded statement per 256 requested sources.
 """

@@ -1,4 +1,4 @@
-"""Facts of stored events, by their own route snapshots: for repair, sweep and replay (protocol 2, Rematerialization; S 9).
+"""Facts of stored events, by their own route snapshots: for repair, sweep and replay (docs/protocol.md#stored-events).
 
 A stored event is never routed anew: what it was routed by is on the row, also when that route is retired or gone.
 """

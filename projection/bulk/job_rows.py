@@ -1,4 +1,4 @@
-"""Rows of bulk jobs as their statements return them, and the states with who moves each one on (protocol 6).
+"""Rows of bulk jobs as their statements return them, and the states with who moves each one on (docs/states.md#bulk-jobs).
 
 job          moved on by                                                       to
 running      its own last step · an operator                                   finished · paused, cancelled

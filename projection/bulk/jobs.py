@@ -1,4 +1,4 @@
-"""Bulk jobs: replay or discard of all dead items of a selection, durably (protocol 6).
+"""Bulk jobs: replay or discard of all dead items of a selection, durably (docs/protocol.md#bulk-jobs).
 
 A job's membership is fixed first, then its items are acted on in lane order; `job_steps.py` does both in small transactions, in
 whatever process takes the next one. Here is what operators do to jobs: each verb is one guarded statement, in a unit of its own.

@@ -1,5 +1,5 @@
--- Bulk jobs (protocol 6). A step is taken by compare-and-swap on the job's row, which it then holds until its commit: the first lock of
--- its transaction, before the namespace. Items of a job are written by its steps alone.
+-- Bulk jobs (docs/protocol.md#bulk-jobs). A step is taken by compare-and-swap on the job's row, which it then holds until its
+-- commit: the first lock of its transaction, before the namespace. Items of a job are written by its steps alone.
 
 -- name: read_due_job
 -- The job whose next step is due first. No lock. Index: ux_job_due, one row. 0 rows: nothing is to be done.

@@ -1,4 +1,5 @@
-"""Steps of bulk jobs: each one small transaction, taken by compare-and-swap, so that any number of processes may try (protocol 6).
+"""Steps of bulk jobs: each one small transaction, taken by compare-and-swap, so that any number of processes may try
+(docs/protocol.md#bulk-jobs).
 
 What a step does to work items and what it says about them commits together: after a kill a step was done whole or not at all, and
 whoever comes next goes on. Everything is read before the transaction: only steps change a job's items and counts, so what was read

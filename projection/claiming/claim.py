@@ -1,4 +1,4 @@
-"""Claim: take due work under a lease (protocol 4).
+"""Claim: take due work under a lease (docs/protocol.md#claim).
 
 A plain pre-selection, then one compare-and-swap: no lock is held in between, and rows that changed meanwhile are simply not taken.
 What is closed (paused, limited, enough of its destination here) is left out. All times are the database's.

@@ -1,4 +1,4 @@
--- Statements of the claim (protocol 4). No row lock is held between pre-selection and the compare-and-swap.
+-- Statements of the claim (docs/protocol.md#claim). No row lock is held between pre-selection and the compare-and-swap.
 -- Every UPDATE by ids forces the primary key, here and in the other rooms: through an index on State it would lock, and wait for, rows of
 -- other lanes.
 

@@ -1,4 +1,5 @@
-"""Rescue: leases that ran out go back to `retry`, or to `dead` when the budget is used up (protocol 5). A unit of its own.
+"""Rescue: leases that ran out go back to `retry`, or to `dead` when the budget is used up (docs/protocol.md#rescue). A unit of its
+own.
 
 Compare-and-swap on the item's own lease, whoever the worker was; a worker that comes back finds its token gone and writes nothing.
 An item that cannot be moved (its projection breaks the protocol, or its row is locked by a process that stands still) stays as it is

@@ -1,4 +1,4 @@
-"""Complete, retry, dead-letter, hand back: the end of an attempt, and the handoff that follows it (protocol 5, S 5).
+"""Complete, retry, dead-letter, hand back: the end of an attempt, and the handoff that follows it (docs/protocol.md#complete).
 
 `complete` is a unit of its own; `end_attempts` joins its caller's transaction (an atomic flow's, or a `commit()` tail). The work items
 are locked in one statement; successors and lane siblings are read in later ones, so that whatever committed while the locks were

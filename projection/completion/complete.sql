@@ -1,5 +1,5 @@
--- Statements of completion (protocol 5): lock the work items in one statement, read siblings and successors in later ones, so that what
--- committed while the lock was awaited is seen. No Event row is locked.
+-- Statements of completion (docs/protocol.md#complete): lock the work items in one statement, read siblings and successors in later
+-- ones, so that what committed while the lock was awaited is seen. No Event row is locked.
 
 -- name: lock_leases
 -- Locks, by ascending primary key, the items that are still executed under one of the tokens. Fewer rows than ids: lost leases.

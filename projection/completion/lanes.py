@@ -1,4 +1,5 @@
-"""Lanes: which work may be claimed next (protocol 7). Everything here joins its caller's transaction, but `hold` and `release`.
+"""Lanes: which work may be claimed next (docs/protocol.md#lanes). Everything here joins its caller's transaction, but `hold` and
+`release`.
 
 `blocked` is written only under the lock of the live row that blocks, re-read after the lock; whatever ends a blocking row unblocks
 the next of its lane in the same transaction. A settling row (`pending`, RunAfter ahead) blocks nothing and is never `blocked`, so

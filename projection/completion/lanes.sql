@@ -1,4 +1,4 @@
--- Readiness of lanes (protocol 7). Index of all of them: ix_work_lane (LaneKey, State, LanePosition, Id).
+-- Readiness of lanes (docs/protocol.md#lanes). Index of all of them: ix_work_lane (LaneKey, State, LanePosition, Id).
 
 -- name: read_unblocked_rows
 -- The live rows of the lanes that are not `blocked`: at most a handful a lane, whatever its depth. No lock.

@@ -1,4 +1,4 @@
-"""What comes after a failure: a pure function of the policy, the attempt and chance (protocol 5)."""
+"""What comes after a failure: a pure function of the policy, the attempt and chance (docs/protocol.md#retry)."""
 
 from __future__ import annotations
 

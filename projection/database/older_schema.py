@@ -1,4 +1,5 @@
-"""A schema from before replays: per-event work runs although `ReplayOfWorkId` is missing (P12); projections wait for the activation.
+"""A schema from before replays: per-event work runs although `ReplayOfWorkId` is missing (docs/protocol.md#activation); projections
+wait for the activation.
 
 The column is the only one of a canonical statement that an older installation may lack. Every text that names it is read as if it were
 NULL in each row, so there is one set of statements; only the insert of work items, which cannot leave it out, has a second text.

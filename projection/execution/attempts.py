@@ -1,4 +1,5 @@
-"""Attempts: one claimed item ready to run, and the pure decision of what becomes of it when its flow raises (protocol 5)."""
+"""Attempts: one claimed item ready to run, and the pure decision of what becomes of it when its flow raises
+(docs/protocol.md#execute)."""
 
 from __future__ import annotations
 
@@ -63,7 +64,9 @@ class Attempt:
 
 
 def hand_back(attempt: Attempt) -> Ending:
-    """The end of an attempt that never started: back to `retry`, due at once, without using the budget (protocol 4)."""
+    """The end of an attempt that never started: back to `retry`, due at once, without using the budget
+    (docs/protocol.md#hand-back).
+    """
     return attempt.ending(State.RETRY, give_back=1)
 
 

@@ -1,4 +1,4 @@
-"""Execute: hand claimed generations to their flows and bring each attempt to its end (protocol 5).
+"""Execute: hand claimed generations to their flows and bring each attempt to its end (docs/protocol.md#execute).
 
 Plain flows run side by side in a bounded pool of threads, so that one slow target does not slow the rest; what they return is
 completed in batches. Atomic flows run one after another and share a transaction with their completion: their writes commit with the

@@ -1,4 +1,5 @@
-"""Heartbeat: a thread with its own connection that keeps a process's worker row and its leases alive while flows run (protocol 4).
+"""Heartbeat: a thread with its own connection that keeps a process's worker row and its leases alive while flows run
+(docs/protocol.md#lease).
 
 A flow past its time-out is no longer kept alive: its lease runs out and another worker takes the item over.
 """

@@ -1,4 +1,4 @@
-"""Stuck threads: flows that did not return in time. A process with any of them leaves by force (protocol 5).
+"""Stuck threads: flows that did not return in time. A process with any of them leaves by force (docs/protocol.md#timeouts).
 
 Python waits for every pool thread when a process ends, so a flow that never returns would keep its worker from ever being replaced.
 """

@@ -1,4 +1,5 @@
-"""Ranges: the inputs of claimed generations (protocol 3). Plain reads, a bounded number of statements for a whole batch.
+"""Ranges: the inputs of claimed generations (docs/protocol.md#ranges). Plain reads, a bounded number of statements for a whole
+batch.
 
 An ordinary generation has the events of its projection after its lower bound through its own selected event; a replay has its
 lineage root's inputs with its own replay event in the place of the root's selected one.

@@ -1,4 +1,4 @@
--- Inputs of generations (protocol 3).
+-- Inputs of generations (docs/protocol.md#ranges).
 
 -- name: read_lower_bounds
 -- For each generation: the greatest selected ordinal below its own among the retained ordinary generations of its key, whatever their

@@ -1,4 +1,4 @@
-"""The audit: proves the protocol's invariants on live data (protocol.md, "Invariants that `audit` proves").
+"""The audit: proves the protocol's invariants on live data (docs/protocol.md#invariants).
 
 Large tables are walked by primary key, a page at a time; each invariant is one set-based read of a page, so memory is bounded by
 what is reported. Nothing is locked: every read is one snapshot, in which a committed transaction is there whole or not at all.

@@ -1,4 +1,4 @@
--- Statements of the audit (protocol.md, "Invariants"). Plain reads, no locks; each is one consistent snapshot, so that what a
+-- Statements of the audit (docs/protocol.md#invariants). Plain reads, no locks; each is one consistent snapshot, so that what a
 -- transaction is just about to commit never looks like half of a change. Each returns (rows found in all, id, what …) for the rows of
 -- one page of its table, the first %(limit)s of them; 0 rows: the invariant holds there.
 

@@ -1,7 +1,7 @@
-"""Repair: make missing work again, hand off what was left queued, move stranded lanes (protocol 2, Rematerialization; 7).
+"""Repair: make missing work again, hand off what was left queued, move stranded lanes (docs/protocol.md#stored-events).
 
 Nothing of this happens in a healthy system; `audit` tells whether it did. Candidates are read without locks and checked again in a
-unit that takes the namespace lock first, like the router. An event is never routed anew: its own route snapshot decides (S 9). A
+unit that takes the namespace lock first, like the router. An event is never routed anew: its own route snapshot decides. A
 projection that cannot be put right is refused with the reason, and keeps no other from being repaired.
 """
 

@@ -1,4 +1,4 @@
-"""The breaker of a destination: while it is away nothing of its work is claimed, so no budget is burned (protocol 5).
+"""The breaker of a destination: while it is away nothing of its work is claimed, so no budget is burned (docs/protocol.md#outages).
 
 Failures in a row open it: so many, of different items unless no item can be at fault. Then the destination is parked, each time longer;
 after each pause one item is let through, and its success closes the breaker. A Retry-After parks at once, for as long as it says.

@@ -1,4 +1,4 @@
-"""Places: how many attempts of a limit's name may run at once, for all workers together (protocol 4).
+"""Places: how many attempts of a limit's name may run at once, for all workers together (docs/protocol.md#availability).
 
 A place is a row that names a work item and the lease it was claimed under. It is taken for as long as that very lease runs, so nobody
 gives one back: the end of an attempt does, and of a worker that died its lease. Whoever takes places has the limit's row locked.

@@ -1,4 +1,5 @@
-"""Limits: how many starts a named limit allows now, and how many at once (`run_places`), for all workers together (protocol 4).
+"""Limits: how many starts a named limit allows now, and how many at once (`run_places`), for all workers together
+(docs/protocol.md#availability).
 
 A limit is one row with the time of its next free slot. A claim takes the next n slots, each a little after the one before, and each
 attempt starts at its own: so that no second, wherever it begins, sees more starts than the limit says. (That is a token bucket that

@@ -1,4 +1,6 @@
-"""Cancel: an operator ends work that nobody executes; its successor and its lane move on (protocol 5). A unit of its own."""
+"""Cancel: an operator ends work that nobody executes; its successor and its lane move on (docs/protocol.md#cancel). A unit of its
+own.
+"""
 
 from __future__ import annotations
 

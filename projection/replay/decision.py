@@ -1,4 +1,6 @@
-"""Whether a dead item is replayed: functions of values, used by the replay itself (on locked rows) and by its preview (protocol 6)."""
+"""Whether a dead item is replayed: functions of values, used by the replay itself (on locked rows) and by its preview
+(docs/protocol.md#replay).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Discard: an operator sets a dead item aside. Its state stays `dead`, its evidence stays; one transaction of its own (protocol 5)."""
+"""Discard: an operator sets a dead item aside. Its state stays `dead`, its evidence stays; one transaction of its own
+(docs/protocol.md#discard).
+"""
 
 from __future__ import annotations
 

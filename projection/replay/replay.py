@@ -1,4 +1,5 @@
-"""Replay: dead items run again as distinct items with their lineage (protocol 6). One unit for each call and namespace.
+"""Replay: dead items run again as distinct items with their lineage (docs/protocol.md#replay). One unit for each call and
+namespace.
 
 A dead item never changes. Its replay gets a replay event of its own (same payload and routing snapshot, a fresh ordinal) and the
 inputs of the lineage's root. The namespace is locked first, like the router's, so two operators or a double click make one replay.

@@ -1,4 +1,4 @@
-"""Erasure of facts: what an event and its work say of a person goes, ids, keys, order and hashes stay (protocol, invariant 1).
+"""Erasure of facts: what an event and its work say of a person goes, ids, keys, order and hashes stay (docs/protocol.md#erasure).
 
 Joins its caller's transaction, which holds the namespace lock: nothing is admitted, replayed or repaired meanwhile. The readable source
 id and lanes of a tombstone become `erased:<source key>`; `ErasureId` names the audit entry that says when, by whom and why.

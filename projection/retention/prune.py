@@ -1,4 +1,5 @@
-"""Prune: retention of finished history (protocol 8), in small transactions, oldest first; a run that ends early goes on next time.
+"""Prune: retention of finished history (docs/protocol.md#retention), in small transactions, oldest first; a run that ends early
+goes on next time.
 
 A projection loses generations and their events only from its oldest end, together (`oldest_ends`). Per-event: the event and its items
 together. A replayed item and its replays go together, so that what was replayed can never be replayed again.

@@ -1,5 +1,5 @@
--- Retention (protocol 8). Candidates are read without locks, locked by ascending id, and every condition is checked again on what
--- is read after the locks.
+-- Retention (docs/protocol.md#retention). Candidates are read without locks, locked by ascending id, and every condition is checked
+-- again on what is read after the locks.
 
 -- name: read_ended_before
 -- A page of items that ended before their term, by (TerminalAt, Id) behind a position, and whether there is something to do about

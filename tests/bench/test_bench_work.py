@@ -1,4 +1,4 @@
-"""`bench sc400` and `bench drain` at a small size: the figures that the design names, and what fails a run."""
+"""`bench sc400` and `bench drain` at a small size: the figures that are promised, and what fails a run."""
 
 from __future__ import annotations
 

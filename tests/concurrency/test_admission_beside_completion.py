@@ -1,4 +1,4 @@
-"""Admission and completion of one projection or lane, one waiting for the other: nothing lost, nothing stranded (P5, P14)."""
+"""Admission and completion of one projection or lane, one waiting for the other: nothing lost, nothing stranded."""
 
 from __future__ import annotations
 

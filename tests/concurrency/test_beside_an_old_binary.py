@@ -1,4 +1,4 @@
-"""P11: an event-owned row has one winner, our worker or an old binary, whichever locks the event first; and it runs once."""
+"""Rolling upgrade: an event-owned row has one winner, our worker or an old binary, whichever locks the event first; and it runs once."""
 
 from __future__ import annotations
 

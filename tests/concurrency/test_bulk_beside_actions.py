@@ -1,4 +1,4 @@
-"""P1: 400 sources with 10 changes each and 400 interactive actions, from receive to completion: every input once and in order."""
+"""400 sources with 10 changes each and 400 interactive actions, from receive to completion: every input once and in order."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""P5 and P14, beyond `test_admission_beside_completion` and `test_routers_and_receive`: a raced key, many rounds, prune beside replay.
+"""Races beyond `test_admission_beside_completion` and `test_routers_and_receive`: a raced key, many rounds, prune beside replay.
 
-The other interleavings of P14: a settled item beside a pending one and two due items of one lane in `test_settling`; events that arrive
+Further races: a settled item beside a pending one and two due items of one lane in `test_settling`; events that arrive
 while a replay is unclaimed, and repair behind a replay, in `test_replaying`; a copy of an unrouted event in `test_repair`.
 """
 

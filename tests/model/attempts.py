@@ -141,7 +141,7 @@ class StepBack(Written):
     has been claimed or has ended.
 
     Both are no histories of the protocol. Time alone changes no row (7), so a row may be `blocked` behind one that is due no more; and a
-    row without ordinal that an old binary wrote before such a selection counts as represented by it (2, S 11).
+    row without ordinal that an old binary wrote before such a selection counts as represented by it (docs/protocol.md#coverage).
     """
 
     seconds: float = 30

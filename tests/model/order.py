@@ -1,4 +1,4 @@
-"""Order of events, and which generation an event belongs to (protocol 3), by brute force."""
+"""Order of events, and which generation an event belongs to (docs/protocol.md#order), by brute force."""
 
 from __future__ import annotations
 

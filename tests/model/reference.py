@@ -1,4 +1,4 @@
-"""The protocol as a plain program: what must be true after each step, written from design/protocol.md alone.
+"""The protocol as a plain program: what must be true after each step, written from docs/protocol.md alone.
 
 No SQL, no clock of its own, nothing of the product's code: events are a list in the order in which they were written, work is a list in
 order of creation, and every rule is one short loop over them. Slow and obviously right is the point. Numbers in comments are sections
@@ -32,7 +32,9 @@ from tests.model.values import (
 
 
 class Loss(Exception):
-    """A newer selection would no longer represent an input that the present one does (2, S 12); nothing was changed."""
+    """A newer selection would no longer represent an input that the present one does (docs/protocol.md#input-loss); nothing was
+    changed.
+    """
 
 
 @dataclass
@@ -216,7 +218,7 @@ class Reference:
         return len(fresh), 0
 
     def _is_missing(self, event: Event) -> bool:
-        """Whether no retained ordinary work represents it (2, S 11)."""
+        """Whether no retained ordinary work represents it (docs/protocol.md#coverage)."""
         if event.route is None or event.replay_of:
             return False
         if event.key is None:

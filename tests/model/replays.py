@@ -1,4 +1,4 @@
-"""Replay of dead work, in the reference (protocol 6)."""
+"""Replay of dead work, in the reference (docs/protocol.md#replay)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Retention, in the reference (protocol 8)."""
+"""Retention, in the reference (docs/protocol.md#retention)."""
 
 from __future__ import annotations
 

@@ -74,14 +74,14 @@ class Event:
 
     @cached_property
     def key(self) -> Key | None:
-        """None: unrouted, per event, or of a projection route but without a lane (2, S 7)."""
+        """None: unrouted, per event, or of a projection route but without a lane (docs/protocol.md#missing-lane)."""
         if self.route is None or not self.route.projection or not self.item.lane:
             return None
         return Key(self.namespace, self.route.key, self.route.version, self.route.pack, self.item.lane)
 
     @cached_property
     def lane(self) -> tuple[str, ...] | None:
-        """The order domain of the event's work (system.md, lane); a projection keeps to its source lane."""
+        """The order domain of the event's work (docs/protocol.md#identity); a projection keeps to its source lane."""
         assert self.route is not None
         if self.route.target:
             return (self.namespace, "target", self.route.target)

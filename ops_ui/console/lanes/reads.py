@@ -12,7 +12,7 @@ from projection.models import Event, LaneHold, WorkItem
 from projection.states import NONTERMINAL, TERMINAL, State
 
 FRONT_STATES: Final = (State.PENDING, State.PROCESSING, State.RETRY)
-"""States of an item at the front of its lane: a lane with live work has one of these (protocol 7: `blocked` never strands)."""
+"""States of an item at the front of its lane: a lane with live work has one of these (docs/protocol.md#blocked)."""
 _LIVE: Final = [state.value for state in NONTERMINAL]
 
 

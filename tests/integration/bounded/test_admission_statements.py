@@ -1,4 +1,4 @@
-"""B4: one admission of 4,400 events takes at most 60 texts; they grow with chunks, not with sources or events."""
+"""One admission of 4,400 events takes at most 60 texts, which grow with chunks alone (docs/protocol.md#bounded-admission)."""
 
 from __future__ import annotations
 

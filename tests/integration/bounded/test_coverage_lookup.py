@@ -1,4 +1,4 @@
-"""B5: whether a duplicate is covered is read from one index, whatever history the projection has."""
+"""Whether a duplicate is covered is read from one index, whatever history there is (docs/protocol.md#bounded-coverage)."""
 
 from __future__ import annotations
 

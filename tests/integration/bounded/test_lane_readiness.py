@@ -1,4 +1,4 @@
-"""B1: the readiness of 130 lanes costs a handful of statements and rows in proportion to the lanes, not to their depth."""
+"""The readiness of 130 lanes costs a handful of statements, whatever the depth of the lanes (docs/protocol.md#bounded-lanes)."""
 
 from __future__ import annotations
 

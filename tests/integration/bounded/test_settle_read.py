@@ -1,4 +1,4 @@
-"""B2: the settle read costs what it asks for, whatever other packs have in the future and this one has behind it."""
+"""The settle read costs what it asks for, whatever else is in the tables (docs/protocol.md#bounded-settle)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""B6: admission and claim cost the same beside a large history as on empty tables, in statements and in rows read.
+"""Admission and claim cost the same beside a large history as on empty tables (docs/protocol.md#bounded-history).
 
 20,000 events and 4,000 terminal generations in every suite; 1,000,000 and 200,000 at full scale (TEST_SCALE=full). On empty
 tables the optimizer scans the few rows that there are, so each step alone is compared with a small history, and the sum with none.

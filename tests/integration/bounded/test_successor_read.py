@@ -1,4 +1,6 @@
-"""B3: a broken projection never makes admission or completion lock more than K + 1 of its rows, and never passes: it is refused."""
+"""A broken projection never makes admission or completion lock more than K + 1 rows: it is refused
+(docs/protocol.md#bounded-successors).
+"""
 
 from __future__ import annotations
 

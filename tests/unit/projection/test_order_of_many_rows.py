@@ -1,4 +1,6 @@
-"""B7: ordering and placing 20,000 rows of mixed kinds is no quadratic work: doubling the input at most 2.4 times the steps."""
+"""Ordering 20,000 rows of mixed kinds is no quadratic work: twice the rows, at most 2.4 times the steps
+(docs/protocol.md#bounded-order).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Order of two events and of many: by admission, and by ingress time only where a row has no ordinal (protocol 3)."""
+"""Order of two events and of many: by admission, and by ingress time only where a row has no ordinal (docs/protocol.md#order)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Receive, one test per outcome: what is stored, and what is answered (protocol 1)."""
+"""Receive, one test per outcome: what is stored, and what is answered (docs/protocol.md#receive)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""P12 and P13: projections wait for the whole schema, by command and at the start; what a work item does, it alone decides."""
+"""Activation: projections wait for the whole schema, by command and at the start; what a work item does, it alone decides."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_per_event_work_runs_and_projections_wait_while_the_schema_is_incomplete
 
 
 def test_legacy_columns_of_an_event_decide_nothing_once_it_is_work() -> None:
-    """P13: divergent legacy status, attempts, times and leases of the selected event."""
+    """Divergent legacy status, attempts, times and leases of the selected event."""
     ingress = open_ingress()
     ingress.route()
     ingress.admit(change(7))

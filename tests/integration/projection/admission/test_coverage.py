@@ -1,4 +1,6 @@
-"""Coverage of known events, row by row: whether retained work represents them, and which delivery stands (protocol 2, S 11)."""
+"""Coverage of known events, row by row: whether retained work represents them, and which delivery stands
+(docs/protocol.md#coverage).
+"""
 
 from __future__ import annotations
 

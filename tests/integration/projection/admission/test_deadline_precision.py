@@ -1,4 +1,4 @@
-"""P8: a stored deadline is never changed by a later admission, to the microsecond or as whole seconds, however that admission comes."""
+"""A stored deadline is never changed by a later admission, to the microsecond or as whole seconds (docs/protocol.md#settle)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""P6: a duplicate changes nothing, whatever its provider time says and whatever became of the work (see also test_admission)."""
+"""A duplicate changes nothing, whatever its provider time says and whatever became of the work (see also test_admission)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""P3 and P4: admission over chunk borders: each input exactly once, and a failure in a later chunk leaves nothing of an earlier one."""
+"""Admission over chunk borders: each input exactly once, and a failure in a later chunk leaves nothing of an earlier one."""
 
 from __future__ import annotations
 

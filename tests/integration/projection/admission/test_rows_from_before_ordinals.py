@@ -1,4 +1,4 @@
-"""P7: rows from before ordinals, mixed with numbered ones: nothing lost, nothing run twice, and an unsafe replacement is refused whole."""
+"""Rows from before ordinals, mixed with numbered ones (docs/protocol.md#without-ordinal): nothing lost, nothing run twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""P9: 265 typed sources in one batch fare as each of them alone, also where an older schema compares ids loosely."""
+"""Identity: 265 typed sources in one batch fare as each of them alone, also where an older schema compares ids loosely."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Readiness of lanes, row by row: who blocks, and who is unblocked when a row has ended (protocol 7)."""
+"""Readiness of lanes, row by row: who blocks, and who is unblocked when a row has ended (docs/protocol.md#blocked)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Ranges row by row: which events a generation takes, in which order, and when it is handed nothing at all (protocol 3)."""
+"""Ranges row by row: which events a generation takes, in which order, and when it is handed nothing at all
+(docs/protocol.md#ranges).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Replay: a dead item runs again as a distinct item with its lineage, once, and alone in its source's scope (protocol 6)."""
+"""Replay: a dead item runs again as a distinct item with its lineage, once, and alone in its source's scope
+(docs/protocol.md#replay).
+"""
 
 from __future__ import annotations
 

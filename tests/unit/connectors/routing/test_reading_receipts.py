@@ -1,4 +1,4 @@
-"""Reading: what a receipt's bytes say, item by item; nothing that a body can hold stops its siblings (protocol 2)."""
+"""Reading: what a receipt's bytes say, item by item; nothing that a body can hold stops its siblings (docs/protocol.md#admit)."""
 
 from __future__ import annotations
 

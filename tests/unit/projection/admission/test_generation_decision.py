@@ -1,4 +1,4 @@
-"""What a new event does to the generations of its projection: every row of the decision table (protocol 2)."""
+"""What a new event does to the generations of its projection: every row of the decision table (docs/protocol.md#decision)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rows of a lane keep later ones waiting, decided on values alone (protocol 7)."""
+"""Which rows of a lane keep later ones waiting, decided on values alone (docs/protocol.md#blocked)."""
 
 from __future__ import annotations
 
