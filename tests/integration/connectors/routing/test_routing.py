@@ -179,14 +179,14 @@ def test_a_receipt_that_another_router_was_faster_with_changes_nothing(monkeypat
     ingress.route()
     ingress.send(*changes(7, 2))
     rivals = iter([True])
-    load = router.route_book.load
+    load = router.route_table.load
 
     def route_meanwhile(namespace: str) -> Any:
         if next(rivals, False):
             assert route_batch(namespace).events == 2
         return load(namespace)
 
-    monkeypatch.setattr(router.route_book, "load", route_meanwhile)
+    monkeypatch.setattr(router.route_table, "load", route_meanwhile)
     report = route_batch("default")
     assert (report.seen, report.receipts, report.events, report.duplicates) == (1, 0, 0, 0)
     assert Event.objects.count() == 2
@@ -198,14 +198,14 @@ def test_draining_goes_on_after_a_batch_that_another_router_took(monkeypatch: py
     for _ in range(4):
         ingress.send(change(7))
     rivals = iter([True])
-    load = router.route_book.load
+    load = router.route_table.load
 
     def route_meanwhile(namespace: str) -> Any:
         if next(rivals, False):
             route_batch(namespace, 2)
         return load(namespace)
 
-    monkeypatch.setattr(router.route_book, "load", route_meanwhile)
+    monkeypatch.setattr(router.route_table, "load", route_meanwhile)
     drain_receipts(batch=2)
     assert set(receipt_states()) == {"routed"}
 
