@@ -1,8 +1,13 @@
-"""Durations and rates as configuration writes them: `250ms`, `5s`, `2m`, `1h`, `1d`, `100/10s`. One strict reader, one writer."""
+"""Durations and rates as configuration writes them: `250ms`, `5s`, `2m`, `1h`, `1d`, `100/10s`. One strict reader, one writer.
+
+And deadlines as people write them: a duration from now, or a time with its zone.
+"""
 
 from __future__ import annotations
 
 import re
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 _MILLISECONDS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -46,3 +51,16 @@ def rate(text: str) -> tuple[int, float]:
 def readable_rate(count: int, period: float) -> str:
     """The text of a rate: (100, 10.0) → `100/10s`. Inverse of `rate`."""
     return f"{count}/{readable(period)}"
+
+
+def deadline(text: str, now: datetime) -> datetime:
+    """`2h` from `now`, or an ISO time with its zone, aware UTC; it may be over. Raises ValueError with a sentence."""
+    with suppress(ValueError):  # no duration: then it is a time
+        return now + timedelta(seconds=seconds(text))
+    try:
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is not None:
+            return moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ValueError("write a duration such as 2h, or a time such as 2026-11-30T08:00:00Z") from None
+    raise ValueError(f"a time needs its zone, e.g. {text}Z")

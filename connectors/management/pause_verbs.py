@@ -10,11 +10,11 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
+from connectors import durations
 from connectors.audit_log import cli_actor
 from connectors.configuration import pausing
 from connectors.configuration.pausing import Kind
 from connectors.management.configuration_command import ConfigurationCommand, add_namespace, add_reason
-from connectors.operations import parse_deadline
 from projection.cli import DONE, FINDINGS, iso
 from projection.database import clock
 from projection.inspection.backlog import Backlog
@@ -66,7 +66,7 @@ def moment(text: str | None) -> datetime | None:
     if text is None:
         return None
     try:
-        return parse_deadline.ahead(text, clock.now())
+        return durations.deadline(text, clock.now())
     except ValueError as wrong:
         raise CommandError(f"--until {text}: {wrong}.") from None
 

@@ -1,11 +1,14 @@
-"""The pack object of an installed pack row, with its settings, for code that runs after ingress (flows)."""
+"""The code of installed packs: the pack object of a row, with its settings (for what runs after ingress), and what has no code here."""
 
 from __future__ import annotations
 
 from connectors import models, pack
 from connectors.pack import Pack
+from connectors.states import PackState
 from connectors.timed_cache import TimedCache
+from projection import flows
 from projection.exact_json import parse
+from projection.facts import RouteFacts
 
 
 class PackNotLoaded(LookupError):
@@ -25,3 +28,27 @@ def _load(pack_id: int) -> Pack:
 
 of = TimedCache(_load)
 """`of(pack_id)`: the pack object of that row, at most 5 s old. One query when it is not known. Raises PackNotLoaded."""
+
+
+def missing_code() -> list[str]:
+    """What the database uses and this process does not have: installed packs, and flows that current routes name.
+
+    One sentence for each, of every namespace, by name, with the way out. Two queries.
+    """
+    found = models.Pack.objects.filter(state=PackState.INSTALLED).values_list("name", flat=True).distinct()
+    lines = [
+        f"Pack {name!r} is installed, but not part of this process: its deliveries get 503 until its package is named in HEADRACE_APPS."
+        for name in sorted(found)
+        if pack.find(name) is None
+    ]
+    users: dict[str, set[str]] = {}
+    for snapshot in models.Route.objects.filter(is_current=True, deleted_at=None).values_list("snapshot", flat=True):
+        facts = RouteFacts.from_snapshot(snapshot)
+        users.setdefault(facts.flow_name, set()).add(facts.key)
+    lines += [
+        f"Flow {name!r} (routes: {', '.join(sorted(users[name]))}) is not part of this process: "
+        "its work waits until its package is named in HEADRACE_APPS."
+        for name in sorted(users)
+        if flows.find(name) is None
+    ]
+    return lines

@@ -6,14 +6,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
 from connectors.configuration import routes
 from connectors.models import Pack
-from connectors.routing.coalescing import Estimate, estimate
 from connectors.routing.reading import UnfitItem, names_for
 from connectors.routing.route_table import takes
 from projection.facts import RouteFacts
@@ -63,6 +62,27 @@ class KindRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a settling time of so many seconds would have made of the arrivals: fewer executions, for a wait that is added."""
+
+    settle: float
+    events: int
+    executions: int
+    mean_delay: float
+    """Over all events, seconds: the first of a burst waits the whole settling time, later ones what is left of it."""
+
+    @property
+    def longest_delay(self) -> float:
+        """Seconds, of any event."""
+        return self.settle if self.events else 0.0
+
+    @property
+    def saved(self) -> float:
+        """Share of the executions that one for each event would have taken, 0 to 1."""
+        return 1 - self.executions / self.events if self.events else 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Trial:
     """What the route would have taken. `lanes` are the busiest; `unfit` is the first reason why a fact cannot be routed."""
 
@@ -78,6 +98,26 @@ class Trial:
     unfit: int = 0
     unfit_reason: str = ""
     estimates: tuple[Estimate, ...] = field(default_factory=tuple)
+
+
+def estimate(sources: Iterable[Sequence[float]], settle: float) -> Estimate:
+    """`sources`: for each source record the arrival times of its events, in seconds, in any order. `settle` 0: each runs at once.
+
+    A burst opens with an event and takes every later one of its source before the deadline, which the first one sets
+    (docs/protocol.md#settle). Executions that coalesce further because one runs, waits or is paused are not counted: the truth is at
+    most this many.
+    """
+    events = executions = 0
+    waited = 0.0
+    for arrivals in sources:
+        deadline = float("-inf")
+        for at in sorted(arrivals):
+            if settle <= 0 or at >= deadline:
+                deadline = at + max(settle, 0.0)
+                executions += 1
+            waited += deadline - at
+            events += 1
+    return Estimate(settle, events, executions, waited / events if events else 0.0)
 
 
 def read(namespace: str, pack_name: str) -> Looked:

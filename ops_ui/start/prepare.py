@@ -113,9 +113,9 @@ def _first_start() -> None:
 
 def _say_what_is_missing() -> None:
     """Work whose code is not here waits silently: most often HEADRACE_APPS was forgotten at this start."""
-    from connectors.registry import import_errors
+    from connectors.registry import installed_packs
 
-    for sentence in import_errors.sentences():
+    for sentence in installed_packs.missing_code():
         _say(f"warning: {sentence}")
 
 

@@ -10,11 +10,12 @@ from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 
+from connectors import durations
 from connectors.configuration import pausing
 from connectors.configuration.change import NotFound
 from connectors.configuration.pausing import Kind, Paused
 from connectors.models import Namespace, Pack, Route
-from connectors.operations import parse_deadline, verbs
+from connectors.operations import verbs
 from connectors.operations.lane_names import NamedLane, find_lanes
 from ops_ui.console.base import navigation
 from ops_ui.console.base.actions import action, actor_of, back, reason_of, tell
@@ -180,7 +181,7 @@ def _until(request: HttpRequest, undone: str) -> tuple[datetime | None, bool]:
         return None, False
     now = clock.now()
     try:
-        ends = parse_deadline.ahead(text, now)
+        ends = durations.deadline(text, now)
     except ValueError as wrong:
         messages.error(request, f"{undone}: {wrong}.")
         return None, True

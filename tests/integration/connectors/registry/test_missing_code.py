@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from connectors import pack
-from connectors.registry import import_errors
+from connectors.registry import installed_packs
 from ops_ui.start.prepare import _say_what_is_missing
 from tests.support import factories
 
@@ -26,4 +26,4 @@ def test_what_is_here_disabled_or_retired_is_no_news() -> None:
     assert "generic" in pack.registered()
     factories.route(factories.install("generic"), "page", flow="log")
     factories.install("acme_of_nobody", state="disabled")
-    assert import_errors.sentences() == []
+    assert installed_packs.missing_code() == []

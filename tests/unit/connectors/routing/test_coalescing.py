@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from connectors.routing.coalescing import estimate
+from connectors.routing.dry_run import estimate
 
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 """How fast a busy machine makes up examples says nothing about them."""

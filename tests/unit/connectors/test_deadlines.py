@@ -1,4 +1,4 @@
-"""Times to come, as people write them."""
+"""Deadlines, as people write them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from connectors.operations.parse_deadline import ahead
+from connectors.durations import deadline
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -22,15 +22,15 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
     ],
 )
 def test_a_duration_or_a_time_with_its_zone(text: str, at: datetime) -> None:
-    assert ahead(text, NOON) == at
+    assert deadline(text, NOON) == at
 
 
 @pytest.mark.parametrize("text", ["", "soon", "-2h", "2026-13-01T00:00Z", "367d", "0001-01-01T00:00+23:00", "é"])
 def test_anything_else_is_told_how_to_write_it(text: str) -> None:
     with pytest.raises(ValueError, match="write a duration such as 2h, or a time such as"):
-        ahead(text, NOON)
+        deadline(text, NOON)
 
 
 def test_a_time_without_zone_is_told_apart() -> None:
     with pytest.raises(ValueError, match=r"a time needs its zone, e\.g\. 2026-11-30T08:00Z"):
-        ahead("2026-11-30T08:00", NOON)
+        deadline("2026-11-30T08:00", NOON)
