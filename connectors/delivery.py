@@ -155,6 +155,10 @@ class Inbound:
     time: datetime | None = None
 
 
+LANE_PLACEHOLDERS: Final = ("id", "type", "kind", "lane")
+"""What a route may make a target mutation lane of: the source's id and type, the kind and the lane of an `Inbound`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """An HTTP answer of the pack's own making, for challenges and providers that want a certain body."""

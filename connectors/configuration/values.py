@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field, StrictStr
 
 from connectors import durations
-from connectors.routing.reading import LANE_PLACEHOLDERS
+from connectors.delivery import LANE_PLACEHOLDERS
 from projection import masking
 
 _SLUG: Final = re.compile(r"[a-z0-9][a-z0-9_-]*", re.ASCII)

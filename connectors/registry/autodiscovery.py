@@ -6,14 +6,16 @@ import importlib
 import importlib.util
 import pkgutil
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from django.apps import apps
 from django.core.exceptions import ImproperlyConfigured
 
-import connectors.flows
-import connectors.packs
 from connectors.pack import DuplicatePack
 from projection.flows import DuplicateFlow
+
+BUILT_IN: Final = ("connectors.packs", "connectors.flows")
+"""Found by name, as those of user apps are: packs and flows may import the registry, which therefore imports none of them."""
 
 
 def load(user_apps: Iterable[str]) -> None:
@@ -30,7 +32,8 @@ def load(user_apps: Iterable[str]) -> None:
 
 
 def _built_in() -> Iterator[str]:
-    for package in (connectors.packs, connectors.flows):
+    for name in BUILT_IN:
+        package = importlib.import_module(name)
         for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
             yield module.name
 

@@ -18,8 +18,9 @@ from connectors import audit_log
 from connectors.models import Receipt
 from connectors.operations import verbs
 from connectors.retention import erased_sources
-from connectors.retention.erased_bodies import Source, erase_receipts, holding, repeats, sql, unverified
+from connectors.retention.erased_bodies import Source, holding, repeats, sql, unverified
 from connectors.retention.erased_sources import EVENTS_A_UNIT, live_events, tombstones, with_siblings
+from connectors.routing.erased_receipts import erase_receipts
 from projection.database.sending import chunks
 from projection.database.transactions import run_unit
 from projection.logs import log_event

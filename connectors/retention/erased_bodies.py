@@ -7,15 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from connectors.delivery import Headers, IngressRequest
 from connectors.registry import installed_packs
 from connectors.routing import route_table
 from connectors.routing.reading import ReceiptFacts, read_receipt, receipt_of
 from connectors.routing.route_table import RouteBook
-from projection.database.sending import Sender, by_id, chunks
-from projection.retention.erasure import ERASED_TEXT
+from projection.database.sending import Sender, chunks
 
 sql: Final = Sender(Path(__file__).parent)
 
@@ -40,24 +39,6 @@ class Source:
     def is_named(self, source_type: str, source_id: str) -> bool:
         """Whether the names are this source's, by their exact characters, folded or not."""
         return source_type == self.type and (source_id in self.ids or source_id.casefold() in self.ids)
-
-
-def erase_receipts(ids: Sequence[int], erasure_id: int) -> tuple[int, int]:
-    """Make tombstones of receipts, in the caller's transaction: (receipts, items in them that had been rejected and are lost)."""
-    rows = sql.fetch("read_receipts_to_erase", ids=tuple(ids)) if ids else []
-    if not rows:
-        return 0, 0
-    parts, values = by_id(("Verdicts",), [(receipt, _blank(verdicts)) for receipt, verdicts, _ in rows])
-    done = sql.execute("erase_receipts", [*values, erasure_id, tuple(row[0] for row in rows)], **parts)
-    return done, sum(row[2] or 0 for row in rows)
-
-
-def _blank(verdicts: str | None) -> str | None:
-    """The verdicts without their reasons."""
-    if verdicts is None:
-        return None
-    found: list[dict[str, Any]] = json.loads(verdicts)
-    return json.dumps([{**one, "reason": ERASED_TEXT} for one in found])
 
 
 def holding(source: Source, ids: Sequence[int]) -> list[int]:

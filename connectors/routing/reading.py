@@ -14,7 +14,7 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any, Final
 
-from connectors.delivery import Headers, Inbound, IngressRequest, Item
+from connectors.delivery import LANE_PLACEHOLDERS, Headers, Inbound, IngressRequest, Item
 from connectors.pack import Pack, refuse_too_many
 from connectors.routing.route_table import PackFacts, RouteBook
 from projection.exact_json import NotJson
@@ -36,9 +36,6 @@ COPIES_BYTES: Final = 32 * 1024 * 1024
 """Each further record that an item is about stores the item's text again: together at most this much a receipt."""
 VERDICTS_BYTES: Final = 64 * 1024
 """Of the verdicts on one receipt's items: a packet holds those of a whole batch."""
-
-LANE_PLACEHOLDERS: Final = ("id", "type", "kind", "lane")
-"""What a target mutation lane may be made of."""
 
 _PLACEHOLDER: Final = re.compile(r"\{(" + "|".join(LANE_PLACEHOLDERS) + r")\}")
 

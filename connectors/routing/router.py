@@ -15,17 +15,18 @@ from typing import Final
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError
 
-from connectors.retention.erased_bodies import erase_receipts
 from connectors.routing import route_table
-from connectors.routing.conflicts import real_conflicts
+from connectors.routing.erased_receipts import erase_receipts
 from connectors.routing.reading import ItemVerdict, Reading, read_receipt, receipt_of, verdicts_text
 from connectors.routing.route_table import RouteBook
+from projection import exact_json
 from projection.admission.admit import Admitted, StaleIncarnation, admit
 from projection.admission.coverage import Known
 from projection.database.outages import is_database_away, is_outage
 from projection.database.sending import Sender, by_id
 from projection.database.transactions import is_conflict, run_unit
 from projection.logs import log_event
+from projection.models import Event
 from projection.safe_text import error_text
 from projection.states import ReceiptState
 
@@ -184,7 +185,7 @@ def _admit(book: RouteBook, readings: Sequence[Reading]) -> RouteReport:
     states = dict(sql.fetch("lock_receipts", ids=tuple(reading.receipt_id for reading in readings)))
     ours = [reading for reading in readings if states.get(reading.receipt_id) == ReceiptState.PENDING]
     admitted = admit(lock, [event for reading in ours for event in reading.events])
-    conflicts = real_conflicts(admitted.conflicts, book)
+    conflicts = _real_conflicts(admitted.conflicts, book)
     _mark(ours, admitted, conflicts)
     for receipt_id, erasure_id in admitted.erased.items():
         erase_receipts([receipt_id], erasure_id)
@@ -198,6 +199,27 @@ def _admit(book: RouteBook, readings: Sequence[Reading]) -> RouteReport:
         repaired=admitted.repaired,
         stages=admitted.stages,
     )
+
+
+def _real_conflicts(found: Sequence[Known], book: RouteBook) -> list[Known]:
+    """Those of the differing duplicates that their pack does not call the same fact. One read; none when nothing differs.
+
+    Some are none: a provider may count its own retries in the body.
+    """
+    stored = [known.event.id for known in found if known.event is not None]
+    texts = {row.id: row.payload for row in Event.objects.read_events(stored)} if stored else {}
+    return [known for known in found if not _is_same(known, texts, book)]
+
+
+def _is_same(known: Known, texts: dict[int, str], book: RouteBook) -> bool:
+    first = known.first.payload if known.first is not None else texts.get(known.event.id if known.event else 0)
+    if first is None:
+        return False
+    pack = book.pack_object(known.inbound.pack_id)
+    try:
+        return pack.is_same_fact(exact_json.parse(first), exact_json.parse(known.inbound.payload))
+    except exact_json.NotJson:
+        return False
 
 
 def _log_admitted(namespace: str, report: RouteReport) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from connectors import audit_log
-from connectors.routing.loop import route_loop
 from connectors.routing.quarantine import reroute
 from connectors.routing.router import RouteReport, drain_receipts, namespaces_with_pending, route_batch
+from connectors.tasks import route_loop
 from projection.cli import DONE, FINDINGS, HeadraceCommand, batch_size, refusal
 from projection.runtime.stop_flag import stop_on_signals
 

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from connectors.models import AuditEntry, Receipt, Route
 from connectors.operations.bulk_jobs import JobRunner
 from connectors.retention.prune import retain
-from connectors.routing.loop import route_loop
+from connectors.tasks import route_loop
 from projection.bulk import jobs
 from projection.bulk.job_rows import ItemState, JobKind, JobState
 from projection.execution.worker import drain_claims

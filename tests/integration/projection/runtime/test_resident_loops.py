@@ -12,7 +12,7 @@ from django.db import OperationalError
 from pytest_django import Settings
 
 from connectors.models import Receipt
-from connectors.routing.loop import route_loop
+from connectors.tasks import route_loop
 from projection.execution import worker
 from projection.execution.worker import claim_loop, drain_claims
 from projection.flows import Generation
@@ -49,7 +49,7 @@ def in_background(loop: Callable[[Callable[[], bool]], object]) -> tuple[threadi
 
 def test_a_commit_wakes_the_router_and_then_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "POLL_SECONDS", 60.0)
-    monkeypatch.setattr("connectors.routing.loop.POLL_SECONDS", 60.0)
+    monkeypatch.setattr("connectors.tasks.POLL_SECONDS", 60.0)
     ingress = open_ingress()
     ingress.route()
     ran = threading.Event()
