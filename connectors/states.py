@@ -1,4 +1,4 @@
-"""States of packs and endpoints, and who moves them on: an operator, by `installations` and `endpoint_changes`."""
+"""States of packs and endpoints, and who moves them on: an operator, by `configuration.packs` and `configuration.endpoints`."""
 
 from __future__ import annotations
 

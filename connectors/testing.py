@@ -22,8 +22,8 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from connectors.configuration import apply as configuration_apply
-from connectors.configuration import file as configuration
+from connectors.configuration import file
+from connectors.configuration.apply import apply
 from connectors.configuration.change import DEFAULT_NAMESPACE
 from connectors.configuration.report import Report
 from connectors.delivery import Headers, IngressRequest, Outcome
@@ -49,7 +49,7 @@ def configure(toml: str, *, actor: str = "test") -> Report:
         cache.forget()
     activation.forget()
     activation.activate(actor)
-    return configuration_apply.apply(configuration.parse(toml), actor=actor)
+    return apply(file.parse(toml), actor=actor)
 
 
 def deliver(

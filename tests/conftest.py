@@ -32,13 +32,13 @@ def empty_tables() -> None:
 
 def forget_what_was_read() -> None:
     """The caches of this process hold rows of the test before."""
-    from connectors.flows import connections as http_connections
+    from connectors.flows import connections
     from connectors.ingress import endpoint_facts  # here: Django's apps are loaded by now
     from connectors.registry import installed_packs
     from ops_ui.monitoring import runnable_since
     from projection.claiming import claim
 
-    for cache in (http_connections.of, endpoint_facts.find, installed_packs.of):
+    for cache in (connections.of, endpoint_facts.find, installed_packs.of):
         cache.forget()
     claim.forget()
     runnable_since.forget()

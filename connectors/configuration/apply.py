@@ -10,10 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from connectors import audit_log
-from connectors.configuration import connections as connection_changes
-from connectors.configuration import endpoints as endpoint_changes
-from connectors.configuration import packs as installations
-from connectors.configuration import routes, stored_secrets
+from connectors.configuration import connections, endpoints, packs, routes, stored_secrets
 from connectors.configuration.change import ConfigurationRefused, NotFound, lock_namespace
 from connectors.configuration.connections import ConnectionDraft
 from connectors.configuration.endpoints import EndpointDraft
@@ -102,7 +99,7 @@ def _pass(configuration: Configuration, actor: str, reason: str, dry_run: bool) 
 def _connection(run: _Run, name: str, section: ConnectionSection) -> None:
     def put() -> Step:
         draft = ConnectionDraft(name, section.url, _secrets(section.references))
-        return _step("connection", name, connection_changes.put(run.namespace, draft, actor=run.actor, reason=run.reason))
+        return _step("connection", name, connections.put(run.namespace, draft, actor=run.actor, reason=run.reason))
 
     run.attempt(f"connections.{name}", put)
 
@@ -114,13 +111,13 @@ def _pack(run: _Run, name: str, section: PackSection) -> bool:
         present = live_pack(run.namespace, name)
         shared = {"actor": run.actor, "reason": run.reason}
         if present is None:
-            installations.install(run.namespace, name, version=section.version, settings=section.settings, **shared)
+            packs.install(run.namespace, name, version=section.version, settings=section.settings, **shared)
             return Step("pack", name, "created")
         if section.version is not None and section.version != present.version:
-            upgraded = installations.upgrade(run.namespace, name, version=section.version, settings=section.settings, **shared)
+            upgraded = packs.upgrade(run.namespace, name, version=section.version, settings=section.settings, **shared)
             moved = f"routes with a new version: {', '.join(upgraded.routes) or 'none'}"
             return Step("pack", name, "changed", (f"version: {present.version} → {section.version}", moved))
-        settings_changed = section.settings is not None and installations.configure(run.namespace, name, section.settings, **shared)
+        settings_changed = section.settings is not None and packs.configure(run.namespace, name, section.settings, **shared)
         return _step("pack", name, ("settings: replaced",) if settings_changed else ())
 
     return run.attempt(f"packs.{name}", put)
@@ -137,10 +134,10 @@ def _endpoint(run: _Run, pack_name: str, slug: str, section: EndpointSection) ->
             unverified=section.unverified,
             limits=EndpointLimits(section.max_body_bytes, section.limit, section.concurrency, section.spool),
         )
-        if slug not in {line.slug for line in endpoint_changes.lines(run.namespace)}:
-            endpoint_changes.create(run.namespace, draft, actor=run.actor, reason=run.reason)
+        if slug not in {line.slug for line in endpoints.lines(run.namespace)}:
+            endpoints.create(run.namespace, draft, actor=run.actor, reason=run.reason)
             return Step("endpoint", slug, "created")
-        return _step("endpoint", slug, endpoint_changes.change(run.namespace, draft, actor=run.actor, reason=run.reason))
+        return _step("endpoint", slug, endpoints.change(run.namespace, draft, actor=run.actor, reason=run.reason))
 
     run.attempt(f"packs.{pack_name}.endpoint.{slug}", put)
 
@@ -200,7 +197,7 @@ def _extras(configuration: Configuration) -> Iterator[Extra]:
         if pack_row.name not in configuration.packs:
             yield Extra("pack", pack_row.name)
     named = {slug for section in configuration.packs.values() for slug in section.endpoint}
-    for line in endpoint_changes.lines(namespace):
+    for line in endpoints.lines(namespace):
         if line.slug not in named:
             yield Extra("endpoint", line.slug)
     for facts in routes.all_current(namespace):

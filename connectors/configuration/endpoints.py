@@ -9,13 +9,11 @@ from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
 from connectors import audit_log, pack, secrets
-from connectors.configuration import packs as installations
-from connectors.configuration import stored_secrets
+from connectors.configuration import packs, stored_secrets
 from connectors.configuration.change import ConfigurationRefused, NotFound, lock_namespace, one_unit
 from connectors.configuration.live_packs import required_pack
 from connectors.configuration.stored_secrets import Secret, SecretRefused
-from connectors.ingress.limit_values import NAMES as LIMIT_NAMES
-from connectors.ingress.limit_values import EndpointLimits
+from connectors.ingress.limit_values import LIMIT_NAMES, EndpointLimits
 from connectors.ingress.paths import ingress_path
 from connectors.models import Endpoint, Pack
 from connectors.states import EndpointState
@@ -221,7 +219,7 @@ def _check_secrets(row: Pack, draft: EndpointDraft, values: Sequence[Secret]) ->
 
 def scheme_of(row: Pack, signature: str) -> pack.SignatureScheme:
     """The signature scheme in force for an endpoint of this pack. Raises NotFound, EndpointRefused."""
-    code = installations.pack_class(row.name)(json.loads(row.settings))
+    code = packs.pack_class(row.name)(json.loads(row.settings))
     own = code.scheme()
     if signature and signature != own.name:
         raise EndpointRefused(f"pack {row.name!r} checks deliveries by {own.name}, not {signature}; remove signature")

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from connectors import durations
-from connectors.configuration import endpoints as endpoint_changes
-from connectors.configuration import routes, stored_secrets
+from connectors.configuration import endpoints, routes, stored_secrets
 from connectors.configuration.file import MODES
 from connectors.configuration.live_packs import live_packs
 from connectors.ingress.limit_values import EndpointLimits
@@ -62,7 +61,7 @@ def _endpoint(row: Endpoint) -> dict[str, Any]:
     section |= _references(row.secrets)
     if row.signature_scheme:
         section["signature"] = row.signature_scheme
-    if row.unverified_policy != endpoint_changes.KEEP:
+    if row.unverified_policy != endpoints.KEEP:
         section["unverified"] = row.unverified_policy
     return section | EndpointLimits.of(row.limits).written
 

@@ -18,10 +18,9 @@ from urllib.parse import urlsplit
 from django.conf import settings
 
 from connectors import addresses
-from connectors.configuration import apply as configuration_apply
-from connectors.configuration import file as configuration
 from connectors.configuration import stored_secrets
-from connectors.configuration.file import Configuration
+from connectors.configuration.apply import apply
+from connectors.configuration.file import Configuration, of_table
 from connectors.configuration.report import Report
 from connectors.demo import samples
 from connectors.models import Connection, Endpoint
@@ -54,7 +53,7 @@ def load(service_url: str, *, actor: str, orders: int = 0, receiver: str | None 
 
     Raises BadConfiguration when the namespace holds something that is in the demo's way (an endpoint's slug, for example).
     """
-    report = configuration_apply.apply(_configuration(service_url, receiver), actor=actor, reason="demo")
+    report = apply(_configuration(service_url, receiver), actor=actor, reason="demo")
     outcomes = Counter(samples.post_all(report.namespace, service_url))
     known = outcomes.pop(samples.KNOWN, 0)
     outcomes.update(samples.post_orders(report.namespace, service_url, orders))
@@ -99,7 +98,7 @@ def _configuration(service_url: str, receiver: str | None) -> Configuration:
         _add_secret(connection, name in connections, signing)
     if receiver is not None:
         table["connections"][CLOSED]["url"] = base + PATHS[SWITCH[receiver]]
-    return configuration.of_table(table)
+    return of_table(table)
 
 
 def _add_secret(section: dict[str, Any], present: bool, secret: stored_secrets.Secret) -> None:

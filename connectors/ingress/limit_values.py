@@ -35,7 +35,7 @@ class EndpointLimits:
 
     def into(self, text: str) -> str:
         """The column's text with these limits in the place of its own; names that this version does not know stay."""
-        others = {name: value for name, value in json.loads(text or "{}").items() if name not in NAMES}
+        others = {name: value for name, value in json.loads(text or "{}").items() if name not in LIMIT_NAMES}
         return json.dumps(others | {name: value for name, value in asdict(self).items() if value is not None})
 
     @property
@@ -45,4 +45,4 @@ class EndpointLimits:
         return found | ({"limit": durations.readable_rate(*self.limit)} if self.limit else {})
 
 
-NAMES = tuple(EndpointLimits.__dataclass_fields__)
+LIMIT_NAMES = tuple(EndpointLimits.__dataclass_fields__)

@@ -49,7 +49,7 @@ def reverify(endpoint: EndpointFacts, *, actor: str, reason: str = "") -> Reveri
     """Check what the endpoint holds again, with its present secrets, and admit as receipts what verifies.
 
     A signed time stamp is judged as of the delivery's arrival, not of today: a delivery that was on time stays on time. Each one is
-    a transaction of its own, so two operators admit it once; audited. `endpoint` should be fresh (`endpoints_cache.load`).
+    a transaction of its own, so two operators admit it once; audited. `endpoint` should be fresh (`endpoint_facts.load`).
     """
     prune(endpoint.id)
     ids = [row[0] for row in _sql.fetch("read_unverified_ids", endpoint_id=endpoint.id)]

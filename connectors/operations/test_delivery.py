@@ -66,7 +66,7 @@ def obstacle(endpoint: EndpointFacts) -> str | None:
 
 
 def send(endpoint: EndpointFacts, headers: Mapping[str, str], body: str, *, actor: str, reason: str = "") -> Outcome:
-    """Sign and receive one delivery by the newest live secret; audited. `endpoint` should be fresh (`endpoints_cache.load`).
+    """Sign and receive one delivery by the newest live secret; audited. `endpoint` should be fresh (`endpoint_facts.load`).
 
     Raises TrialRefused, before anything is stored. Not inside a transaction.
     """

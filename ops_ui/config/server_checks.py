@@ -11,7 +11,7 @@ from django.core import checks
 from django.db import DatabaseError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from connectors import pack as packs
+from connectors import pack
 from connectors.models import Connection, Endpoint
 from connectors.secrets import NoEncryptionKey, SecretsUnreadable, decrypt
 from ops_ui.config.checks import Found, problem
@@ -105,7 +105,7 @@ def check_packet(databases: Sequence[str] | None = None, **_: Any) -> Found:
 
 def check_packet_size(packet_bytes: int) -> Found:
     """An error where the limit that holds for all cannot be kept; a warning for a pack whose own larger limit cannot."""
-    limit = settings.HEADRACE_MAX_BODY_BYTES or packs.DEFAULT_MAX_BODY_BYTES
+    limit = settings.HEADRACE_MAX_BODY_BYTES or pack.DEFAULT_MAX_BODY_BYTES
     if packet_bytes < packet_for(limit):
         return [
             problem(
@@ -123,7 +123,7 @@ def check_packet_size(packet_bytes: int) -> Found:
             hint=f"Set it to {_mib(packet_for(cls.max_body_bytes))} or more on the server.",
             id="headrace.W003",
         )
-        for name, cls in packs.registered().items()
+        for name, cls in pack.registered().items()
         if packet_bytes < packet_for(cls.max_body_bytes)
     ]
 

@@ -21,12 +21,12 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from connectors.ingress import paths as ingress_path
+from connectors.ingress import paths
 from ops_ui.monitoring import alerts, counter_files, counts, health, progress, spool_status
 from projection.database import clock
 
 PREFIX: Final = "headrace_"
-ROOMS: Final = {ingress_path.PREFIX: "ingress", "/admin/": "console"}
+ROOMS: Final = {paths.PREFIX: "ingress", "/admin/": "console"}
 
 REQUESTS: Final = Counter("headrace_http_requests_total", "Answers by room and status.", ["room", "status"])
 SECONDS: Final = Histogram(

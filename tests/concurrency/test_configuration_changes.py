@@ -10,9 +10,8 @@ from queue import Queue
 
 from django.db import connection, transaction
 
-from connectors.configuration import apply as configuration_apply
-from connectors.configuration import packs as installations
-from connectors.configuration import routes
+from connectors.configuration import packs, routes
+from connectors.configuration.apply import apply
 from connectors.configuration.change import lock_namespace
 from connectors.configuration.file import parse
 from connectors.configuration.packs import InstallationRefused
@@ -42,7 +41,7 @@ def at_once(*changes: Callable[[], object]) -> list[object]:
 
 
 def test_two_publishers_of_different_content_make_two_versions_and_one_is_current(database):
-    installations.install("default", "generic", actor="test")
+    packs.install("default", "generic", actor="test")
     drafts = [replace(DRAFT, event_kind=f"thing.{n}") for n in range(6)]
     done = at_once(*(lambda draft=draft: routes.publish("default", draft, actor="test") for draft in drafts))
     assert sorted(published.route_facts.version for published in done) == [1, 2, 3, 4, 5, 6]
@@ -51,14 +50,14 @@ def test_two_publishers_of_different_content_make_two_versions_and_one_is_curren
 
 
 def test_two_publishers_of_the_same_content_make_one_version(database):
-    installations.install("default", "generic", actor="test")
+    packs.install("default", "generic", actor="test")
     done = at_once(*(lambda: routes.publish("default", DRAFT, actor="test") for _ in range(4)))
     assert sorted(published.created for published in done) == [False, False, False, True]
     assert Route.objects.count() == 1
 
 
 def test_two_first_installs_of_a_namespace_make_one_pack(database):
-    done = at_once(*(lambda: installations.install("default", "generic", actor="test") for _ in range(4)))
+    done = at_once(*(lambda: packs.install("default", "generic", actor="test") for _ in range(4)))
     assert sum(isinstance(outcome, InstallationRefused) for outcome in done) == 3
     assert (Pack.objects.count(), Namespace.objects.count()) == (1, 1)
 
@@ -74,12 +73,12 @@ def test_two_who_apply_the_same_file_make_it_once(database):
         mode = "per_event"
         flow = "log"
     """
-    reports = at_once(*(lambda: configuration_apply.apply(parse(text), actor="test") for _ in range(3)))
+    reports = at_once(*(lambda: apply(parse(text), actor="test") for _ in range(3)))
     assert sorted(len(report.of("created")) for report in reports) == [0, 0, 3]
 
 
 def test_a_publish_waits_for_an_admission_that_holds_the_namespace(database):
-    installations.install("default", "generic", actor="test")
+    packs.install("default", "generic", actor="test")
     held, released = threading.Event(), threading.Event()
     publisher_id: Queue[int] = Queue()
 

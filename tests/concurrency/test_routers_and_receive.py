@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.db import transaction
 
-from connectors.configuration import packs as installations
+from connectors.configuration import packs
 from connectors.models import Receipt
 from connectors.routing.router import drain_receipts, route_batch
 from projection.admission.admit import lock_admission
@@ -74,7 +74,7 @@ def test_an_upgrade_that_waits_for_an_admission_applies_to_the_next() -> None:
     ingress = open_ingress()
     ingress.route()
     with admission_open(ingress, change(7)):
-        rival = Rival(lambda: installations.upgrade("default", "generic", actor="test"))
+        rival = Rival(lambda: packs.upgrade("default", "generic", actor="test"))
         rival.waits()
     new = rival.result().pack
     ingress.admit(change(7))
@@ -86,7 +86,7 @@ def test_an_admission_that_waits_for_an_upgrade_reads_the_routes_again() -> None
     ingress.route()
     ingress.send(change(7))
     with transaction.atomic():
-        new = installations.upgrade("default", "generic", actor="test").pack
+        new = packs.upgrade("default", "generic", actor="test").pack
         rival = Rival(drain_receipts)
         rival.waits()
     assert rival.result().events == 1

@@ -9,8 +9,7 @@ from typing import Any
 from django.db import connection
 
 from connectors import models
-from connectors.configuration import packs as installations
-from connectors.configuration import routes
+from connectors.configuration import packs, routes
 from connectors.configuration.routes import RouteDraft
 from connectors.ingress import endpoint_facts
 from projection import flows
@@ -86,7 +85,7 @@ class Beginning:
 def begin() -> Beginning:
     """Install the packs, their endpoints and the routes."""
     forget_caches()
-    packs = [installations.install(name, "generic", actor="model", settings=SETTINGS) for name in NAMESPACES]
+    packs = [packs.install(name, "generic", actor="model", settings=SETTINGS) for name in NAMESPACES]
     for pack in packs:
         factories.endpoint(pack)
     facts = [routes.publish(name, draft, actor="model").route_facts for name in NAMESPACES for draft in DRAFTS]

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from connectors.configuration import packs as installations
-from connectors.configuration import routes
+from connectors.configuration import packs, routes
 from projection.completion import lanes
 from projection.models import WorkItem
 from projection.refusals import Refused
@@ -167,7 +166,7 @@ class UpgradePack(Written):
     def take(self, world: World) -> None:
         namespace = place(self.at)
         before = world.packs[namespace]
-        world.adopt_pack(installations.upgrade(namespace, "generic", actor="model").pack)
+        world.adopt_pack(packs.upgrade(namespace, "generic", actor="model").pack)
         if before in world.model.paused:  # a paused pack stays so
             world.model.paused.add(world.packs[namespace])
         for facts in routes.all_current(namespace):

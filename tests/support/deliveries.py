@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from connectors import models
-from connectors.configuration import packs as installations
+from connectors.configuration import packs
 from connectors.delivery import Headers, IngressRequest, Outcome
 from connectors.ingress import endpoint_facts
 from connectors.ingress.receive import receive
@@ -61,7 +61,7 @@ class Ingress:
 
     def upgrade(self) -> Ingress:
         """The pack upgraded in place, its routes republished for the new incarnation."""
-        return Ingress(installations.upgrade(self.pack.namespace, self.pack.name, actor="test").pack, self.slug)
+        return Ingress(packs.upgrade(self.pack.namespace, self.pack.name, actor="test").pack, self.slug)
 
     def admit(self, *events: dict[str, Any]) -> RouteReport:
         """Send and route."""

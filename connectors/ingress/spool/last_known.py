@@ -33,7 +33,7 @@ FILE: Final = "endpoints.json"
 
 
 def find(name: tuple[str, str]) -> EndpointFacts | None:
-    """As `endpoints_cache.find`; while the database is away what was last known of an endpoint that spools. Raises the database's error."""
+    """As `endpoint_facts.find`; while the database is away what was last known of an endpoint that spools. Raises the database's error."""
     try:
         return endpoint_facts.find(name)
     except Error:

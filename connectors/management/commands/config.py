@@ -9,9 +9,9 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from connectors.audit_log import cli_actor
-from connectors.configuration import apply as configuration_apply
-from connectors.configuration import export as configuration_export
-from connectors.configuration import file as configuration
+from connectors.configuration import export
+from connectors.configuration.apply import apply
+from connectors.configuration.file import read
 from connectors.configuration.report import Report, Step
 from connectors.management.configuration_command import ConfigurationCommand, add_namespace, add_reason
 from projection.cli import DONE, USAGE
@@ -31,19 +31,19 @@ class Command(ConfigurationCommand):
         add_namespace(self.add_verb(verbs, "export", self.export, "write the configuration of a namespace as TOML"))
 
     def apply(self, *, file: str, dry_run: bool, reason: str, **_options: Any) -> int:
-        report = configuration_apply.apply(configuration.read(file), actor=cli_actor(), reason=reason, dry_run=dry_run)
+        report = apply(read(file), actor=cli_actor(), reason=reason, dry_run=dry_run)
         self.emit(_as_json(report), _lines(report))
         return DONE
 
     def diff(self, *, file: str, **_options: Any) -> int:
-        report = configuration_apply.apply(configuration.read(file), actor=cli_actor(), dry_run=True)
+        report = apply(read(file), actor=cli_actor(), dry_run=True)
         lines = [*_changes(report), *(f"not in the file: {extra.kind} {extra.name}" for extra in report.extras)]
         self.emit({"drift": report.is_drift, **_as_json(report)}, lines or ["no drift"])
         return USAGE if report.is_drift else DONE
 
     def export(self, *, namespace: str, **_options: Any) -> int:
-        table = configuration_export.as_table(namespace)
-        text = configuration_export.as_toml(table)
+        table = export.as_table(namespace)
+        text = export.as_toml(table)
         if self.as_json:
             self.emit({"configuration": table, "toml": text})
         else:

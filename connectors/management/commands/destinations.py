@@ -8,7 +8,7 @@ from django.core.management.base import CommandParser
 
 from connectors.audit_log import cli_actor
 from connectors.management.configuration_command import add_reason
-from connectors.operations import verbs as audited
+from connectors.operations import verbs
 from projection.cli import DONE, FINDINGS, HeadraceCommand, iso, refusal, table
 from projection.database import clock
 from projection.models import Destination
@@ -38,7 +38,7 @@ class Command(HeadraceCommand):
         return DONE
 
     def retry(self, *, name: str, reason: str, **_options: Any) -> int:
-        if not audited.try_destination(name, actor=cli_actor(), reason=reason):
+        if not verbs.try_destination(name, actor=cli_actor(), reason=reason):
             text = f"{name} is not parked; `destinations list` names what is."
             self.emit({"tried": [], "refused": [refusal(name, "not_parked", text)]}, [text])
             return FINDINGS

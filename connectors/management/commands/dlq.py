@@ -11,8 +11,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from connectors.audit_log import cli_actor
 from connectors.management.operations_command import OperationsCommand, first_line, job_answer, job_line
-from connectors.operations import bulk_jobs, bulk_preview, dead_letters
-from connectors.operations import verbs as audited
+from connectors.operations import bulk_jobs, bulk_preview, dead_letters, verbs
 from connectors.operations.bulk_jobs import DEFAULT_RATE
 from connectors.operations.dead_letters import IDS_A_QUERY, Candidate, DeadLetter, Outcome
 from connectors.operations.work_filters import UnknownName, WorkFilter, moment
@@ -83,7 +82,7 @@ class Command(OperationsCommand):
             return self._tell(outcome, {"dry_run": True, "after_newer": len(after_newer)})
         if len(bulk) > ITEMS_AT_ONCE and not options["work_ids"]:
             return self._replay_by_job(options, reason=reason, retarget=retarget)
-        act = partial(audited.replay, actor=cli_actor(), reason=reason, retarget=retarget)
+        act = partial(verbs.replay, actor=cli_actor(), reason=reason, retarget=retarget)
         return self._tell(dead_letters.replay_all(bulk, act), {"dry_run": False})
 
     def _replay_by_job(self, options: dict[str, Any], *, reason: str, retarget: bool) -> int:
@@ -132,7 +131,7 @@ class Command(OperationsCommand):
             more["job"] = job.id
             results = [_discarded(item) for item in jobs.all_items(job.id)]
         else:
-            results = [audited.discard(one.work_id, actor=cli_actor(), reason=reason) for one in bulk]
+            results = [verbs.discard(one.work_id, actor=cli_actor(), reason=reason) for one in bulk]
         refused = [one for one in results if isinstance(one, Refused)]
         discarded = [one for one in results if isinstance(one, Discarded)]
         would = "would be discarded" if dry_run else "discarded"

@@ -12,8 +12,7 @@ from pydantic import ValidationError
 
 from connectors import durations
 from connectors.audit_log import cli_actor
-from connectors.configuration import endpoints as endpoint_changes
-from connectors.configuration import stored_secrets
+from connectors.configuration import endpoints, stored_secrets
 from connectors.configuration.change import require_unlocked
 from connectors.configuration.endpoints import EndpointDraft
 from connectors.configuration.errors import BadConfiguration, option_sentences
@@ -21,8 +20,7 @@ from connectors.configuration.file import EndpointSection
 from connectors.configuration.stored_secrets import Secret
 from connectors.configuration.values import slug
 from connectors.ingress import endpoint_facts
-from connectors.ingress.limit_values import NAMES as LIMIT_NAMES
-from connectors.ingress.limit_values import EndpointLimits
+from connectors.ingress.limit_values import LIMIT_NAMES, EndpointLimits
 from connectors.ingress.paths import ingress_path
 from connectors.management.configuration_command import ConfigurationCommand, add_namespace, add_reason
 from connectors.operations.reverify import reverify
@@ -65,7 +63,7 @@ class Command(ConfigurationCommand):
             add_reason(sub)
 
     def list(self, *, namespace: str, **_options: Any) -> int:
-        found = endpoint_changes.lines(namespace)
+        found = endpoints.lines(namespace)
         rows = [
             (line.slug, line.pack, line.state, line.path, line.live_secrets, line.unverified, iso(line.rotated_at))
             for line in found
@@ -78,7 +76,7 @@ class Command(ConfigurationCommand):
         require_unlocked()
         values, fresh = _secrets(options["secret"] or [], options["generate_secret"])
         draft = _draft(pack, options, values)
-        endpoint = endpoint_changes.create(namespace, draft, actor=cli_actor(), reason=reason)
+        endpoint = endpoints.create(namespace, draft, actor=cli_actor(), reason=reason)
         path = ingress_path(endpoint.namespace, endpoint.slug)
         answer = {"slug": endpoint.slug, "pack": pack, "path": path, **_shown_once(fresh)}
         self.emit({"created": answer}, [f"created {path} for {pack}", *_fresh_lines(fresh)])
@@ -93,7 +91,7 @@ class Command(ConfigurationCommand):
             window = timedelta(seconds=durations.seconds(overlap))
         except ValueError as error:
             raise CommandError(f"--overlap: {error}") from None
-        done = endpoint_changes.rotate(namespace, options["name"], value, actor=cli_actor(), reason=reason, overlap=window)
+        done = endpoints.rotate(namespace, options["name"], value, actor=cli_actor(), reason=reason, overlap=window)
         answer = {"slug": done.slug, "old_ends_at": iso(done.old_ends_at), "stopped_at_once": done.stopped_at_once}
         old = f"the old secret is live until {iso(done.old_ends_at)}" if done.old_ends_at else "no old secret is live"
         stopped = [f"{done.stopped_at_once} older secrets stopped at once"] if done.stopped_at_once else []
@@ -103,7 +101,7 @@ class Command(ConfigurationCommand):
     def reverify(self, *, namespace: str, reason: str, **options: Any) -> int:
         facts = endpoint_facts.load((namespace, options["name"]))
         if facts is None:
-            raise endpoint_changes.no_such_endpoint(namespace, options["name"])
+            raise endpoints.no_such_endpoint(namespace, options["name"])
         done = reverify(facts, actor=cli_actor(), reason=reason)
         refused = [refusal(each.unverified_id, "unverified", each.reason) for each in done.refused]
         lines = [f"{each.code}: held delivery {each.unverified_id} → receipt {each.receipt_id}" for each in done.admitted]

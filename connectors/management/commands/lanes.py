@@ -10,7 +10,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from connectors.audit_log import cli_actor
 from connectors.management.pause_verbs import moment
-from connectors.operations import verbs as audited
+from connectors.operations import verbs
 from connectors.operations.lane_names import NamedLane, find_lanes
 from connectors.operations.traced import TracedItem
 from projection.cli import DONE, FINDINGS, HeadraceCommand, cut, iso, refusal, table
@@ -74,7 +74,7 @@ class Command(HeadraceCommand):
         ends = moment(until)
         if ends is not None and ends <= clock.now():
             return self._refuse("held", named, "in_the_past", f"{ends:%Y-%m-%dT%H:%M:%SZ} is over; name a time to come.")
-        if not audited.hold(named, actor=cli_actor(), reason=because, release_at=ends):
+        if not verbs.hold(named, actor=cli_actor(), reason=because, release_at=ends):
             return self._refuse(
                 "held", named, "already_held", f"The lane {named.lane} is held already; `lanes show` tells by whom."
             )
@@ -85,7 +85,7 @@ class Command(HeadraceCommand):
         named = self._the_one(lane)
         if named is None:
             return self._not_found(lane)
-        if not audited.release(named, actor=cli_actor(), reason=reason):
+        if not verbs.release(named, actor=cli_actor(), reason=reason):
             return self._refuse("released", named, "not_held", f"The lane {named.lane} is not held.")
         self.emit({"released": [asdict(named)], "refused": []}, [f"released: {named.lane}"])
         return DONE

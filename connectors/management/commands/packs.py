@@ -8,9 +8,7 @@ from django.core.management.base import CommandParser
 
 from connectors import pack
 from connectors.audit_log import cli_actor
-from connectors.configuration import endpoints as endpoint_changes
-from connectors.configuration import packs as installations
-from connectors.configuration import routes
+from connectors.configuration import endpoints, packs, routes
 from connectors.configuration.change import require_unlocked
 from connectors.configuration.live_packs import live_packs
 from connectors.management.configuration_command import add_namespace, add_reason
@@ -41,7 +39,7 @@ class Command(PauseVerbs):
                 sub.add_argument("--discard", action="store_true", help="answer 410 instead: the provider should stop sending")
 
     def list(self, *, namespace: str, **_options: Any) -> int:
-        slugs = [(line.pack, line.slug) for line in endpoint_changes.lines(namespace)]
+        slugs = [(line.pack, line.slug) for line in endpoints.lines(namespace)]
         keys = [(facts.pack_id, facts.key) for facts in routes.all_current(namespace)]
         installed = [
             {
@@ -68,13 +66,13 @@ class Command(PauseVerbs):
 
     def install(self, *, namespace: str, name: str, reason: str, **_options: Any) -> int:
         require_unlocked()
-        row = installations.install(namespace, name, actor=cli_actor(), reason=reason)
+        row = packs.install(namespace, name, actor=cli_actor(), reason=reason)
         self.emit({"installed": {"name": name, "version": row.version, "incarnation": row.incarnation}}, [f"installed {row}"])
         return DONE
 
     def upgrade(self, *, namespace: str, name: str, reason: str, **_options: Any) -> int:
         require_unlocked()
-        done = installations.upgrade(namespace, name, actor=cli_actor(), reason=reason)
+        done = packs.upgrade(namespace, name, actor=cli_actor(), reason=reason)
         answer = {
             "name": name,
             "from": done.replaced.version,
@@ -89,13 +87,13 @@ class Command(PauseVerbs):
 
     def enable(self, *, namespace: str, name: str, reason: str, **_options: Any) -> int:
         require_unlocked()
-        changed = installations.enable(namespace, name, actor=cli_actor(), reason=reason)
+        changed = packs.enable(namespace, name, actor=cli_actor(), reason=reason)
         self.emit({"name": name, "state": PackState.INSTALLED, "changed": changed}, [f"{name} takes deliveries"])
         return DONE
 
     def disable(self, *, namespace: str, name: str, reason: str, discard: bool, **_options: Any) -> int:
         require_unlocked()
-        changed = installations.disable(namespace, name, actor=cli_actor(), reason=reason, discard=discard)
+        changed = packs.disable(namespace, name, actor=cli_actor(), reason=reason, discard=discard)
         answer = "410" if discard else "503"
         self.emit(
             {"name": name, "state": PackState.DISABLED, "changed": changed},
@@ -105,6 +103,6 @@ class Command(PauseVerbs):
 
     def remove(self, *, namespace: str, name: str, reason: str, **_options: Any) -> int:
         require_unlocked()
-        row = installations.remove(namespace, name, actor=cli_actor(), reason=reason)
+        row = packs.remove(namespace, name, actor=cli_actor(), reason=reason)
         self.emit({"removed": {"name": name, "version": row.version, "incarnation": row.incarnation}}, [f"removed {row}"])
         return DONE

@@ -9,8 +9,7 @@ from django.core.management.base import CommandError, CommandParser
 from pydantic import ValidationError
 
 from connectors.audit_log import cli_actor
-from connectors.configuration import export as configuration_export
-from connectors.configuration import routes
+from connectors.configuration import export, routes
 from connectors.configuration.apply import draft_of
 from connectors.configuration.change import require_unlocked
 from connectors.configuration.errors import BadConfiguration, option_sentences
@@ -121,7 +120,7 @@ def _inline(option: str, text: str) -> Any:
 
 def _row(row: Route) -> dict[str, Any]:
     facts = RouteFacts.from_snapshot(row.snapshot)
-    section = configuration_export.route_section(facts)
+    section = export.route_section(facts)
     state = "retired" if row.deleted_at else "current" if row.is_current else "superseded"
     return {
         "key": row.route_key,

@@ -11,7 +11,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from connectors.audit_log import cli_actor
 from connectors.management.operations_command import OperationsCommand, first_line
-from connectors.operations import verbs as audited
+from connectors.operations import verbs
 from connectors.operations.traced import TracedItem
 from connectors.operations.work_filters import UnknownName, WorkFilter, work_items
 from projection.cli import DONE, FINDINGS, cut, iso, table
@@ -65,10 +65,10 @@ class Command(OperationsCommand):
         return DONE
 
     def cancel(self, *, work_ids: list[str], reason: str, **_options: Any) -> int:
-        return self._each("cancelled", work_ids, partial(audited.cancel, actor=cli_actor(), reason=reason))
+        return self._each("cancelled", work_ids, partial(verbs.cancel, actor=cli_actor(), reason=reason))
 
     def retry_now(self, *, work_ids: list[str], reason: str, **_options: Any) -> int:
-        return self._each("retried", work_ids, partial(audited.retry_now, actor=cli_actor(), reason=reason))
+        return self._each("retried", work_ids, partial(verbs.retry_now, actor=cli_actor(), reason=reason))
 
     def _each(self, done: str, work_ids: list[str], act: Callable[[str], object]) -> int:
         """Act on each item on its own; what `act` answers is what was done, or Refused."""

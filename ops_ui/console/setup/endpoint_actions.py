@@ -14,7 +14,7 @@ from django.utils.http import urlencode
 from django.views.decorators.debug import sensitive_post_parameters
 
 from connectors import durations
-from connectors.configuration import endpoints as endpoint_changes
+from connectors.configuration import endpoints
 from connectors.configuration.change import ConfigurationRefused, lock_namespace
 from connectors.configuration.endpoints import EndpointRefused, Rotated
 from connectors.configuration.errors import BadConfiguration
@@ -60,12 +60,12 @@ def create(request: HttpRequest) -> HttpResponse:
 def _create(request: HttpRequest) -> tuple[Endpoint, str] | list[str]:
     """The endpoint, and its secret where it was made here; a list: the sentences about the fields that are wrong."""
     pack = endpoint_forms.pack_named(request.POST.get("pack", ""))
-    secret, is_fresh = endpoint_forms.secret(request.POST, endpoint_changes.scheme_of(pack, ""))
+    secret, is_fresh = endpoint_forms.secret(request.POST, endpoints.scheme_of(pack, ""))
     try:
         draft = endpoint_forms.draft(request.POST, pack.name, request.POST.get("slug", "").strip(), (secret,) if secret else ())
     except BadConfiguration as bad:
         return bad.problems
-    endpoint = endpoint_changes.create(pack.namespace, draft, actor=actor_of(request), reason=optional_reason(request))
+    endpoint = endpoints.create(pack.namespace, draft, actor=actor_of(request), reason=optional_reason(request))
     return endpoint, secret.value if secret and is_fresh else ""
 
 
@@ -87,7 +87,7 @@ def _change(request: HttpRequest, endpoint: Endpoint, pack: Pack) -> tuple[str, 
         draft = endpoint_forms.draft(request.POST, pack.name, endpoint.slug, None, endpoint.signature_scheme)
     except BadConfiguration as bad:
         return bad.problems
-    return endpoint_changes.change(endpoint.namespace, draft, actor=actor_of(request), reason=optional_reason(request))
+    return endpoints.change(endpoint.namespace, draft, actor=actor_of(request), reason=optional_reason(request))
 
 
 @sensitive_post_parameters("secret")
@@ -113,7 +113,7 @@ def _rotate(request: HttpRequest, endpoint: Endpoint, pack: Pack) -> tuple[Rotat
         raise EndpointRefused(f"overlap: {error}") from None
     if not overlap and not optional_reason(request):
         raise EndpointRefused("without an overlap the old secret stops at once, and that needs a reason")
-    secret, is_fresh = endpoint_forms.secret(request.POST, endpoint_changes.scheme_of(pack, endpoint.signature_scheme))
+    secret, is_fresh = endpoint_forms.secret(request.POST, endpoints.scheme_of(pack, endpoint.signature_scheme))
     if secret is None:
         raise EndpointRefused(f"pack {pack.name!r} checks no signature, so there is no secret to rotate")
     seen = request.POST.get("mark", "")
@@ -128,9 +128,7 @@ def _rotated_unit(request: HttpRequest, endpoint: Endpoint, secret: Secret, over
     if pages.mark(now) != seen:
         raise EndpointRefused("its secret was rotated in the meantime; look at the endpoint, then rotate again if need be")
     reason = optional_reason(request)
-    return endpoint_changes.rotate(
-        endpoint.namespace, endpoint.slug, secret, actor=actor_of(request), reason=reason, overlap=overlap
-    )
+    return endpoints.rotate(endpoint.namespace, endpoint.slug, secret, actor=actor_of(request), reason=reason, overlap=overlap)
 
 
 @action("connectors.reverify_endpoint")

@@ -14,8 +14,7 @@ from connectors.configuration.file import EndpointSection
 from connectors.configuration.stored_secrets import Secret
 from connectors.configuration.values import slug as checked_slug
 from connectors.delivery import SignatureScheme
-from connectors.ingress.limit_values import NAMES as LIMIT_NAMES
-from connectors.ingress.limit_values import EndpointLimits
+from connectors.ingress.limit_values import LIMIT_NAMES, EndpointLimits
 from connectors.models import Endpoint, Pack
 from ops_ui.console.base.form_fields import Field
 

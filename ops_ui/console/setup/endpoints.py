@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.vary import vary_on_headers
 
-from connectors.configuration import endpoints as endpoint_changes
+from connectors.configuration import endpoints
 from connectors.delivery import SignatureScheme
 from connectors.ingress import endpoint_facts
 from connectors.models import Endpoint, Pack
@@ -120,7 +120,7 @@ def scheme_of(pack: Pack | None, endpoint: Endpoint | None) -> SignatureScheme |
     if pack is None:
         return None
     try:
-        return endpoint_changes.scheme_of(pack, endpoint.signature_scheme if endpoint else "")
+        return endpoints.scheme_of(pack, endpoint.signature_scheme if endpoint else "")
     except (*configuring.REFUSALS, ValueError):
         return None
 

@@ -16,8 +16,7 @@ from django.shortcuts import get_object_or_404
 from django.urls import reverse
 
 from connectors import pack
-from connectors.configuration import export as configuration_export
-from connectors.configuration import packs as installations
+from connectors.configuration import export, packs
 from connectors.configuration.change import DEFAULT_NAMESPACE
 from connectors.configuration.packs import InstallationRefused, Upgraded
 from connectors.configuration.values import slug
@@ -91,7 +90,7 @@ def _row(
 
 def _settings(text: str) -> str:
     try:
-        return configuration_export.members_toml(json.loads(text or "{}"))
+        return export.members_toml(json.loads(text or "{}"))
     except (TypeError, ValueError, AttributeError):
         return ""
 
@@ -117,7 +116,7 @@ def _install(request: HttpRequest) -> Pack:
     except ValueError as error:
         raise InstallationRefused(f"namespace: {error}") from None
     settings = _typed_settings(request)
-    return installations.install(
+    return packs.install(
         namespace, request.POST.get("name", ""), actor=actor_of(request), reason=_reason(request), settings=settings
     )
 
@@ -141,7 +140,7 @@ def upgrade(request: HttpRequest, pack_id: int) -> HttpResponse:
         moved = f"{len(done.routes)} routes have a new version, {done.endpoints_moved} endpoints moved"
         return f"Upgraded {done.pack.name} {done.replaced.version} → {done.pack.version}; {moved}."
 
-    return _verb(request, pack_id, "Nothing was upgraded", installations.upgrade, told, _reason(request))
+    return _verb(request, pack_id, "Nothing was upgraded", packs.upgrade, told, _reason(request))
 
 
 @action("connectors.change_pack")
@@ -150,7 +149,7 @@ def configure(request: HttpRequest, pack_id: int) -> HttpResponse:
     reason = reason_of(request, "Nothing was changed")
 
     def change(namespace: str, name: str, *, actor: str, reason: str) -> bool:
-        return installations.configure(namespace, name, _typed_settings(request), actor=actor, reason=reason)
+        return packs.configure(namespace, name, _typed_settings(request), actor=actor, reason=reason)
 
     def told(changed: bool) -> str:
         return "Changed: what arrives from now on is read by these settings." if changed else "They are the same."
@@ -168,7 +167,7 @@ def disable(request: HttpRequest, pack_id: int) -> HttpResponse:
     def told(changed: bool) -> str:
         return f"Disabled: deliveries are answered {answer}." if changed else "It was so already."
 
-    return _verb(request, pack_id, "Nothing was disabled", partial(installations.disable, discard=discard), told, reason)
+    return _verb(request, pack_id, "Nothing was disabled", partial(packs.disable, discard=discard), told, reason)
 
 
 @action("connectors.enable_pack")
@@ -176,7 +175,7 @@ def enable(request: HttpRequest, pack_id: int) -> HttpResponse:
     def told(changed: bool) -> str:
         return "It takes deliveries again." if changed else "It took them already."
 
-    return _verb(request, pack_id, "Nothing was enabled", installations.enable, told, _reason(request))
+    return _verb(request, pack_id, "Nothing was enabled", packs.enable, told, _reason(request))
 
 
 @action("connectors.remove_pack")
@@ -186,7 +185,7 @@ def remove(request: HttpRequest, pack_id: int) -> HttpResponse:
     def told(row: Pack) -> str:
         return f"Removed {row}: its endpoints answer 404 and its routes are retired; what it admitted goes on."
 
-    return _verb(request, pack_id, "Nothing was removed", installations.remove, told, reason_of(request, "Nothing was removed"))
+    return _verb(request, pack_id, "Nothing was removed", packs.remove, told, reason_of(request, "Nothing was removed"))
 
 
 def _verb(  # noqa: PLR0917  # what the verbs above differ in, in the order of a sentence

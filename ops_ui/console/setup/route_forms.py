@@ -12,10 +12,9 @@ from typing import Any, Final
 
 from django.http import QueryDict
 
-from connectors.configuration import file as configuration
 from connectors.configuration.errors import BadConfiguration
 from connectors.configuration.export import as_toml, route_section
-from connectors.configuration.file import Configuration, RouteSection
+from connectors.configuration.file import Configuration, RouteSection, parse
 from connectors.models import Connection, Pack
 from ops_ui.console.base.form_fields import Field, lines
 from projection import flows
@@ -139,7 +138,7 @@ def read(text: str) -> OneRoute:
     """The one route of a configuration text. Raises BadConfiguration with every problem, as `config apply` says them."""
     if len(text) > LARGEST_TEXT:
         raise BadConfiguration([f"the text has {len(text)} characters; a route has at most {LARGEST_TEXT}"])
-    found = configuration.parse(text)
+    found = parse(text)
     others = [name for name in ("packs", "connections") if getattr(found, name)]
     if others:
         raise BadConfiguration([f"{name}: this page publishes a route alone; apply the rest with config apply" for name in others])

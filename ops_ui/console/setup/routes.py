@@ -12,8 +12,8 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpRespons
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 
-from connectors.configuration import apply as configuration_apply
 from connectors.configuration import routes
+from connectors.configuration.apply import apply, draft_of
 from connectors.configuration.errors import BadConfiguration
 from connectors.configuration.export import as_toml, route_section
 from connectors.configuration.live_packs import live_pack
@@ -146,12 +146,12 @@ def _facts(one: OneRoute) -> RouteFacts:
     pack = live_pack(one.namespace, one.section.pack)
     if pack is None:
         raise routes.RouteRefused(f"pack {one.section.pack!r} is not installed in namespace {one.namespace!r}; install it first")
-    return routes.facts_of(configuration_apply.draft_of(one.key, one.section), pack)
+    return routes.facts_of(draft_of(one.key, one.section), pack)
 
 
 def _tried(request: HttpRequest, one: OneRoute) -> dict[str, Any]:
     """What the product itself says of it (a transaction that is rolled back), and a look at the newest events."""
-    report = configuration_apply.apply(one.configuration, actor=actor_of(request), dry_run=True)
+    report = apply(one.configuration, actor=actor_of(request), dry_run=True)
     facts = _facts(one)
     current = routes.all_current(one.namespace)
     trial = dry_run.against(facts, current, dry_run.read(one.namespace, facts.pack_name))
@@ -196,7 +196,7 @@ def publish(request: HttpRequest) -> HttpResponse:
 
 def _publish(request: HttpRequest, text: str) -> Published:
     one = route_forms.read(text)
-    draft = configuration_apply.draft_of(one.key, one.section)
+    draft = draft_of(one.key, one.section)
     reason = request.POST.get("reason", "").strip()[:REASON_CHARACTERS]
     return routes.publish(one.namespace, draft, actor=actor_of(request), reason=reason)
 

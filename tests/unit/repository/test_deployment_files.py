@@ -12,7 +12,7 @@ from django.conf import settings
 from django.core.management import get_commands, load_command_class
 from gunicorn.config import Config
 
-from connectors import pack as packs
+from connectors import pack
 from connectors.ingress.body_deadline import BODY_SECONDS
 from ops_ui import gunicorn_conf
 from ops_ui.config.environment import CHECKOUT, DEFAULT_BIND, PREFIX, SETTINGS
@@ -118,7 +118,7 @@ def test_nginx_passes_to_the_socket_of_the_unit() -> None:
 def test_nginx_buffers_a_body_before_it_takes_a_thread() -> None:
     assert deployment_files.nginx("proxy_request_buffering") == ["on"]
     assert seconds(deployment_files.nginx("client_body_timeout")[0]) <= BODY_SECONDS
-    largest = max(cls.max_body_bytes for cls in packs.registered().values())
+    largest = max(cls.max_body_bytes for cls in pack.registered().values())
     (size,) = deployment_files.nginx("client_max_body_size")
     assert int(size.removesuffix("m")) * MEBIBYTE > largest
 

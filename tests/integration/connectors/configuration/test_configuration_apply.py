@@ -9,10 +9,7 @@ import pytest
 from django.db import connection
 
 from connectors import pack, secrets
-from connectors.configuration import endpoints as endpoint_changes
-from connectors.configuration import export as configuration_export
-from connectors.configuration import packs as installations
-from connectors.configuration import routes
+from connectors.configuration import endpoints, export, packs, routes
 from connectors.configuration.apply import apply, draft_of
 from connectors.configuration.errors import BadConfiguration
 from connectors.configuration.file import parse
@@ -191,18 +188,18 @@ def test_settings_that_changed_are_replaced_and_absent_ones_are_kept(database):
 
 def test_the_export_applies_without_a_change_and_holds_no_secret(database):
     applied()
-    text = configuration_export.as_toml(configuration_export.as_table("default"))
+    text = export.as_toml(export.as_table("default"))
     report = applied(text)
     assert not report.is_drift
     assert "a plain secret" not in text
     assert "whsec_" not in text
     assert 'secrets = ["env:GITHUB_SECRET"]' in text
-    assert configuration_export.as_toml(configuration_export.as_table("default")) == text
+    assert export.as_toml(export.as_table("default")) == text
 
 
 def test_the_export_says_what_the_file_said(database):
     applied()
-    exported, written = configuration_export.as_table("default"), tomllib.loads(FILE)
+    exported, written = export.as_table("default"), tomllib.loads(FILE)
     assert exported["routes"]["forward"] == written["routes"]["forward"]
     assert exported["routes"]["things"] == written["routes"]["things"] | {
         "retry": {"base": "5s", "factor": 3.0, "cap": "1h", "attempts": 12, "give_up_after": "1d"}
@@ -211,20 +208,20 @@ def test_the_export_says_what_the_file_said(database):
 
 
 def test_an_empty_namespace_exports_an_empty_file(database):
-    text = configuration_export.as_toml(configuration_export.as_table("nowhere"))
+    text = export.as_toml(export.as_table("nowhere"))
     assert parse(text).namespace == "nowhere"
     assert parse(text).routes == {}
 
 
 def test_odd_texts_survive_the_export(database):
-    installations.install("default", "generic", actor=ACTOR, settings={"kind": "'\"\\ é🎩\x7f\t\n'", "items": "a.b"})
-    text = configuration_export.as_toml(configuration_export.as_table("default"))
+    packs.install("default", "generic", actor=ACTOR, settings={"kind": "'\"\\ é🎩\x7f\t\n'", "items": "a.b"})
+    text = export.as_toml(export.as_table("default"))
     assert parse(text).packs["generic"].settings == {"kind": "'\"\\ é🎩\x7f\t\n'", "items": "a.b"}
 
 
 def test_a_rotation_by_command_is_no_drift_once_the_reference_says_the_new_secret(database, monkeypatch):
     applied()
     monkeypatch.setenv("GITHUB_SECRET", "the next secret")
-    endpoint_changes.rotate("default", "repo", Secret("the next secret", "env:GITHUB_SECRET"), actor=ACTOR)
+    endpoints.rotate("default", "repo", Secret("the next secret", "env:GITHUB_SECRET"), actor=ACTOR)
     assert not applied().changes_something
     assert secrets.live(Endpoint.objects.get(slug="repo").secrets, clock.now()) == ["the next secret", "the github secret"]

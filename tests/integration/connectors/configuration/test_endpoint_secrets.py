@@ -7,9 +7,7 @@ from datetime import timedelta
 import pytest
 
 from connectors import secrets
-from connectors.configuration import endpoints as endpoint_changes
-from connectors.configuration import packs as installations
-from connectors.configuration import stored_secrets
+from connectors.configuration import endpoints, packs, stored_secrets
 from connectors.configuration.change import NotFound
 from connectors.configuration.endpoints import EndpointDraft, EndpointRefused
 from connectors.configuration.stored_secrets import Secret, SecretRefused
@@ -22,11 +20,11 @@ A, B, C = (Secret(letter * 40) for letter in "abc")
 
 @pytest.fixture
 def github(database):
-    return installations.install("default", "github", actor=ACTOR)
+    return packs.install("default", "github", actor=ACTOR)
 
 
 def create(**options) -> Endpoint:
-    return endpoint_changes.create("default", EndpointDraft("github", "repo", **({"secrets": (A,)} | options)), actor=ACTOR)
+    return endpoints.create("default", EndpointDraft("github", "repo", **({"secrets": (A,)} | options)), actor=ACTOR)
 
 
 def live() -> list[str]:
@@ -34,7 +32,7 @@ def live() -> list[str]:
 
 
 def rotate(secret: Secret, **options):
-    return endpoint_changes.rotate("default", "repo", secret, actor=ACTOR, **options)
+    return endpoints.rotate("default", "repo", secret, actor=ACTOR, **options)
 
 
 def test_a_new_endpoint_keeps_unverified_deliveries_for_a_day(github):
@@ -109,7 +107,7 @@ def test_configuration_that_lists_the_secret_in_force_leaves_the_overlap_alone(g
     create()
     rotate(B)
     draft = EndpointDraft("github", "repo", secrets=(B,))
-    assert endpoint_changes.change("default", draft, actor=ACTOR) == ()
+    assert endpoints.change("default", draft, actor=ACTOR) == ()
     assert live() == [B.value, A.value]
 
 
@@ -117,14 +115,14 @@ def test_configuration_that_lists_others_makes_exactly_them_live(github):
     create()
     rotate(B)
     draft = EndpointDraft("github", "repo", secrets=(C,), public_url="https://h")
-    assert endpoint_changes.change("default", draft, actor=ACTOR) == ("public_url:  → https://h", "secrets: replaced")
+    assert endpoints.change("default", draft, actor=ACTOR) == ("public_url:  → https://h", "secrets: replaced")
     assert live() == [C.value]
 
 
 def test_an_unknown_endpoint_is_named(github):
     create()
     with pytest.raises(NotFound, match="no endpoint 'other' in namespace 'default'; known are: repo"):
-        endpoint_changes.rotate("default", "other", B, actor=ACTOR)
+        endpoints.rotate("default", "other", B, actor=ACTOR)
 
 
 def test_audit_entries_and_representations_never_hold_a_secret(github):
@@ -138,6 +136,6 @@ def test_audit_entries_and_representations_never_hold_a_secret(github):
 
 def test_a_generated_secret_is_taken_by_every_scheme_that_a_sender_may_choose(database):
     for name in ("github", "standard_webhooks", "generic"):
-        installations.install("default", name, actor=ACTOR)
+        packs.install("default", name, actor=ACTOR)
         draft = EndpointDraft(name, f"{name}-in", (stored_secrets.generated(),))
-        assert endpoint_changes.create("default", draft, actor=ACTOR).id
+        assert endpoints.create("default", draft, actor=ACTOR).id

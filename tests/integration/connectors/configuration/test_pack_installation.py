@@ -6,9 +6,7 @@ import json
 
 import pytest
 
-from connectors.configuration import endpoints as endpoint_changes
-from connectors.configuration import packs as installations
-from connectors.configuration import routes
+from connectors.configuration import endpoints, packs, routes
 from connectors.configuration.change import ConfigurationRefused, NotFound
 from connectors.configuration.endpoints import EndpointDraft
 from connectors.configuration.packs import InstallationRefused
@@ -23,12 +21,12 @@ ACTOR = "test"
 
 
 def install(name: str = "generic", **options):
-    return installations.install("default", name, actor=ACTOR, **options)
+    return packs.install("default", name, actor=ACTOR, **options)
 
 
 def with_endpoint_and_route(name: str = "generic"):
     row = install(name)
-    endpoint_changes.create("default", EndpointDraft(name, "in", (Secret("s" * 40),)), actor=ACTOR)
+    endpoints.create("default", EndpointDraft(name, "in", (Secret("s" * 40),)), actor=ACTOR)
     draft = RouteDraft("things", name, ("*",), "thing.changed", PROJECTION, "log")
     return row, routes.publish("default", draft, actor=ACTOR).route_facts
 
@@ -43,9 +41,9 @@ def test_install_makes_the_namespace_and_an_incarnation_of_its_own(database):
 
 @pytest.mark.parametrize("name", ["default ", " default", "", "a\tb", "de\x00fault", "n" * 65])
 def test_a_name_that_the_database_would_take_for_another_s_is_no_namespace(database, name):
-    installations.install("default", "github", actor=ACTOR)
+    packs.install("default", "github", actor=ACTOR)
     with pytest.raises(ConfigurationRefused, match="cannot be the name of a namespace"):
-        installations.install(name, "generic", actor=ACTOR)
+        packs.install(name, "generic", actor=ACTOR)
     assert (Namespace.objects.get().name, Pack.objects.get().name) == ("default", "github")
 
 
@@ -73,7 +71,7 @@ def test_what_cannot_be_installed_is_refused_and_leaves_nothing(database, name, 
 
 def test_upgrade_is_a_new_row_to_which_endpoints_and_routes_move(database):
     old, facts = with_endpoint_and_route()
-    done = installations.upgrade("default", "generic", actor=ACTOR)
+    done = packs.upgrade("default", "generic", actor=ACTOR)
     before, after = Pack.objects.order_by("id")
     assert (before.id, before.state, before.removed_at is None) == (old.id, "removed", False)
     assert (after.id, after.state) == (done.pack.id, "installed")
@@ -87,7 +85,7 @@ def test_upgrade_is_a_new_row_to_which_endpoints_and_routes_move(database):
 
 def test_after_an_upgrade_duplicates_are_known_and_projections_are_new(database):
     old, facts = with_endpoint_and_route()
-    done = installations.upgrade("default", "generic", actor=ACTOR)
+    done = packs.upgrade("default", "generic", actor=ACTOR)
     current = routes.current("default", "things")
 
     def delivery_key(pack_name: str, route) -> str:
@@ -101,38 +99,38 @@ def test_after_an_upgrade_duplicates_are_known_and_projections_are_new(database)
 
 def test_upgrade_keeps_settings_and_a_disabled_state(database):
     install(settings={"kind": "'thing'"})
-    installations.disable("default", "generic", actor=ACTOR, discard=True)
-    row = installations.upgrade("default", "generic", actor=ACTOR).pack
+    packs.disable("default", "generic", actor=ACTOR, discard=True)
+    row = packs.upgrade("default", "generic", actor=ACTOR).pack
     assert (row.state, row.discard_when_disabled, json.loads(row.settings)) == ("disabled", True, {"kind": "'thing'"})
 
 
 def test_configure_changes_settings_in_place(database):
     row = install()
-    assert installations.configure("default", "generic", {"kind": "'thing'"}, actor=ACTOR)
-    assert not installations.configure("default", "generic", {"kind": "'thing'"}, actor=ACTOR)
+    assert packs.configure("default", "generic", {"kind": "'thing'"}, actor=ACTOR)
+    assert not packs.configure("default", "generic", {"kind": "'thing'"}, actor=ACTOR)
     stored = Pack.objects.get()
     assert (stored.id, json.loads(stored.settings)) == (row.id, {"kind": "'thing'"})
 
 
 def test_disable_and_enable_tell_whether_they_changed_something(database):
     install()
-    assert installations.disable("default", "generic", actor=ACTOR)
-    assert not installations.disable("default", "generic", actor=ACTOR)
-    assert installations.disable("default", "generic", actor=ACTOR, discard=True)
-    assert installations.enable("default", "generic", actor=ACTOR)
+    assert packs.disable("default", "generic", actor=ACTOR)
+    assert not packs.disable("default", "generic", actor=ACTOR)
+    assert packs.disable("default", "generic", actor=ACTOR, discard=True)
+    assert packs.enable("default", "generic", actor=ACTOR)
     row = Pack.objects.get()
     assert (row.state, row.discard_when_disabled) == ("installed", False)
 
 
 def test_remove_retires_routes_and_closes_endpoints_and_a_later_install_takes_the_slug_back(database):
     old, _ = with_endpoint_and_route()
-    installations.remove("default", "generic", actor=ACTOR)
+    packs.remove("default", "generic", actor=ACTOR)
     assert Pack.objects.get().state == "removed"
     assert Endpoint.objects.get().state == "removed"
-    assert endpoint_changes.lines("default") == []
+    assert endpoints.lines("default") == []
     assert routes.current("default", "things") is None
     again = install()
-    endpoint_changes.create("default", EndpointDraft("generic", "in", (Secret("t" * 40),)), actor=ACTOR)
+    endpoints.create("default", EndpointDraft("generic", "in", (Secret("t" * 40),)), actor=ACTOR)
     endpoint = Endpoint.objects.get()
     assert again.id != old.id
     assert (endpoint.pack_id, endpoint.state) == (again.id, "enabled")
@@ -142,12 +140,12 @@ def test_a_pack_with_receipts_that_wait_for_the_router_is_not_removed(database):
     row, _ = with_endpoint_and_route()
     factories.receipt(row, {"id": "1"})
     with pytest.raises(InstallationRefused, match="has 1 receipts that are not routed yet"):
-        installations.remove("default", "generic", actor=ACTOR)
+        packs.remove("default", "generic", actor=ACTOR)
     assert Pack.objects.get().state == "installed"
 
 
 def test_what_is_not_installed_is_named(database):
     install()
-    for change in (installations.upgrade, installations.disable, installations.enable, installations.remove):
+    for change in (packs.upgrade, packs.disable, packs.enable, packs.remove):
         with pytest.raises(NotFound, match="pack 'hubspot' is not installed in namespace 'default'; installed are: generic"):
             change("default", "hubspot", actor=ACTOR)

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from connectors.configuration import packs as installations
-from connectors.configuration import routes, stored_secrets
+from connectors.configuration import packs, routes, stored_secrets
 from connectors.configuration.change import NotFound
 from connectors.configuration.routes import RouteDraft, RouteRefused
 from connectors.models import AuditEntry, Connection, Namespace, Route
@@ -28,7 +27,7 @@ DRAFT = RouteDraft(
 
 @pytest.fixture
 def pack(database):
-    return installations.install("default", "generic", actor=ACTOR)
+    return packs.install("default", "generic", actor=ACTOR)
 
 
 def publish(draft: RouteDraft = DRAFT) -> routes.Published:
@@ -138,7 +137,7 @@ def test_a_flow_that_this_process_lacks_is_a_warning(pack):
 
 
 def test_the_same_key_in_two_namespaces_is_two_routes(pack):
-    installations.install("other", "generic", actor=ACTOR)
+    packs.install("other", "generic", actor=ACTOR)
     publish()
     assert routes.publish("other", DRAFT, actor=ACTOR).route_facts.version == 1
     assert Namespace.objects.count() == 2

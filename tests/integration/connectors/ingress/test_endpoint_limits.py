@@ -7,10 +7,10 @@ import json
 import pytest
 
 from connectors import durations
-from connectors.configuration import apply as configuration_apply
-from connectors.configuration import export as configuration_export
-from connectors.configuration import file as configuration
+from connectors.configuration import export
+from connectors.configuration.apply import apply
 from connectors.configuration.errors import BadConfiguration
+from connectors.configuration.file import parse
 from connectors.ingress import endpoint_facts
 from connectors.ingress.limit_values import EndpointLimits
 from connectors.models import Endpoint
@@ -23,25 +23,25 @@ ENDPOINT = '[packs.github.endpoint.repo]\nsecrets = ["plain:0123456789abcdef0123
 LIMITS = 'limit = "200/s"\nconcurrency = 4\nspool = false\n'
 
 
-def apply(text: str) -> list[str]:
-    report = configuration_apply.apply(configuration.parse(text), actor="test")
+def applied(text: str) -> list[str]:
+    report = apply(parse(text), actor="test")
     return [change for step in report.steps if step.kind == "endpoint" for change in step.changes]
 
 
 def test_limits_are_applied_and_exported_as_they_were_written() -> None:
-    apply(ENDPOINT + LIMITS)
+    applied(ENDPOINT + LIMITS)
     facts = endpoint_facts.load(("default", "repo"))
     assert facts is not None
     assert facts.limits == EndpointLimits(None, (200, 1.0), 4, False)
     assert not facts.spools
-    exported = configuration_export.as_toml(configuration_export.as_table("default"))
+    exported = export.as_toml(export.as_table("default"))
     assert all(line in exported for line in ('limit = "200/1s"', "concurrency = 4", "spool = false"))
-    assert apply(exported) == []
+    assert applied(exported) == []
 
 
 def test_each_change_is_told_and_what_is_left_out_has_its_default_again() -> None:
-    apply(ENDPOINT + LIMITS)
-    assert apply(ENDPOINT + 'limit = "5/10s"\nmax_body_bytes = 2048\n') == [
+    applied(ENDPOINT + LIMITS)
+    assert applied(ENDPOINT + 'limit = "5/10s"\nmax_body_bytes = 2048\n') == [
         "max_body_bytes: None → 2048",
         "limit: 200/1s → 5/10s",
         "concurrency: 4 → None",
@@ -53,9 +53,9 @@ def test_each_change_is_told_and_what_is_left_out_has_its_default_again() -> Non
 
 
 def test_members_that_another_version_wrote_stay() -> None:
-    apply(ENDPOINT)
+    applied(ENDPOINT)
     Endpoint.objects.update(limits=json.dumps({"of_a_later_version": 1, "limit": [1, 1.0]}))
-    apply(ENDPOINT)
+    applied(ENDPOINT)
     assert json.loads(Endpoint.objects.get().limits) == {"of_a_later_version": 1}
 
 
@@ -70,7 +70,7 @@ def test_members_that_another_version_wrote_stay() -> None:
 )
 def test_other_values_are_refused_in_a_sentence(line: str, problem: str) -> None:
     with pytest.raises(BadConfiguration) as caught:
-        configuration.parse(ENDPOINT + line)
+        parse(ENDPOINT + line)
     assert caught.value.problems == [f"packs.github.endpoint.repo.{problem}"]
 
 

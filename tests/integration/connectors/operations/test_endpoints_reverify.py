@@ -9,8 +9,7 @@ import json
 
 from django.core.management import call_command
 
-from connectors.configuration import endpoints as endpoint_changes
-from connectors.configuration import packs as installations
+from connectors.configuration import endpoints, packs
 from connectors.configuration.endpoints import EndpointDraft
 from connectors.configuration.stored_secrets import Secret
 from connectors.delivery import Headers, IngressRequest
@@ -31,8 +30,8 @@ def reverify(slug: str = "repo") -> tuple[dict, int]:
 
 
 def test_held_deliveries_are_admitted_once_the_secret_is_right(database):
-    installations.install("default", "github", actor="test")
-    endpoint_changes.create("default", EndpointDraft("github", "repo", (Secret("the wrong secret"),)), actor="test")
+    packs.install("default", "github", actor="test")
+    endpoints.create("default", EndpointDraft("github", "repo", (Secret("the wrong secret"),)), actor="test")
     signature = "sha256=" + hmac.new(b"the right secret", BODY, hashlib.sha256).hexdigest()
     headers = Headers({"X-GitHub-Event": "ping", "X-GitHub-Delivery": "g-1", "X-Hub-Signature-256": signature})
     request = IngressRequest("POST", "https://h/ingress/default/repo", headers, BODY)
@@ -41,7 +40,7 @@ def test_held_deliveries_are_admitted_once_the_secret_is_right(database):
     answer, code = reverify()
     assert (code, answer["admitted"], [each["code"] for each in answer["refused"]]) == (1, [], ["unverified"])
 
-    endpoint_changes.rotate("default", "repo", Secret("the right secret"), actor="test")
+    endpoints.rotate("default", "repo", Secret("the right secret"), actor="test")
     answer, code = reverify()
     assert (code, [each["code"] for each in answer["admitted"]], answer["refused"]) == (0, ["accepted"], [])
     assert bytes(Receipt.objects.get().body) == BODY

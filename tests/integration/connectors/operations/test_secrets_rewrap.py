@@ -9,9 +9,7 @@ from cryptography.fernet import Fernet
 from django.core.management import call_command
 
 from connectors import secrets
-from connectors.configuration import connections as connection_changes
-from connectors.configuration import endpoints as endpoint_changes
-from connectors.configuration import packs as installations
+from connectors.configuration import connections, endpoints, packs
 from connectors.configuration.connections import ConnectionDraft
 from connectors.configuration.endpoints import EndpointDraft
 from connectors.configuration.stored_secrets import Secret
@@ -31,9 +29,9 @@ def rewrap() -> tuple[dict, int]:
 
 
 def store() -> None:
-    installations.install("default", "github", actor="test")
-    endpoint_changes.create("default", EndpointDraft("github", "repo", (Secret("s" * 40),)), actor="test")
-    connection_changes.put("default", ConnectionDraft("crm", "https://h", (Secret(SIGNING),)), actor="test")
+    packs.install("default", "github", actor="test")
+    endpoints.create("default", EndpointDraft("github", "repo", (Secret("s" * 40),)), actor="test")
+    connections.put("default", ConnectionDraft("crm", "https://h", (Secret(SIGNING),)), actor="test")
 
 
 def test_after_a_rewrap_the_old_key_is_needed_no_more(database, settings):

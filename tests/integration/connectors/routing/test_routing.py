@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from connectors.configuration import packs as installations
+from connectors.configuration import packs
 from connectors.configuration.live_packs import live_pack
 from connectors.models import AuditEntry, Receipt
 from connectors.routing import reading, router
@@ -138,7 +138,7 @@ def test_a_pack_upgraded_after_its_routes_were_read_is_noticed_and_the_routes_ar
 
     def upgrade_meanwhile(*args: Any) -> reading.Reading:
         if next(upgrades, False):
-            installations.upgrade("default", "generic", actor="test")
+            packs.upgrade("default", "generic", actor="test")
         return read_receipt(*args)
 
     monkeypatch.setattr(router, "read_receipt", upgrade_meanwhile)
@@ -170,7 +170,7 @@ def test_receipts_of_a_disabled_pack_are_still_routed() -> None:
     ingress = open_ingress()
     ingress.route()
     ingress.send(change(7))
-    installations.disable("default", "generic", actor="test")
+    packs.disable("default", "generic", actor="test")
     assert drain_receipts().events == 1
 
 

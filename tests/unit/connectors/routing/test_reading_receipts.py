@@ -15,7 +15,6 @@ import pytest
 from connectors.delivery import Headers, Inbound, IngressRequest, Item
 from connectors.pack import Pack, json_items, unsigned
 from connectors.packs.generic import Generic
-from connectors.routing import reading as rules
 from connectors.routing.reading import VERDICTS_BYTES, ItemVerdict, Reading, ReceiptFacts, read_receipt, verdicts_text
 from connectors.routing.route_table import PackFacts, RouteBook
 from projection.facts import PER_EVENT, RouteFacts
@@ -304,7 +303,7 @@ def test_a_body_of_more_items_than_a_transaction_takes_is_rejected_before_they_a
 
 def test_a_text_is_not_kept_for_more_records_than_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     """One merge of many records would be stored whole for each of them."""
-    monkeypatch.setattr(rules, "COPIES_BYTES", 1000)
+    monkeypatch.setattr("connectors.routing.reading.COPIES_BYTES", 1000)
     long = json.dumps({"id": "d", "who": ["a", "b", "c"], "text": "x" * 600})
     reading = read(body=f'[{long}, {{"id": "e", "who": ["a", "b"]}}]'.encode(), code=Fanning())
     assert [event.delivery_id for event in reading.events] == ["e", "e/1"]
