@@ -1,4 +1,4 @@
-"""What the README tells a user to write is what the product reads."""
+"""What README and docs say to write is what the product reads."""
 
 from __future__ import annotations
 
@@ -13,8 +13,12 @@ from django.core.management import get_commands, load_command_class
 from connectors.configuration.file import parse
 from ops_ui.config.environment import SETTINGS
 
-README = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
-EXAMPLES = re.findall(r"```toml\n(.*?)```", README, re.DOTALL)
+ROOT = Path(__file__).parents[3]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+SETTINGS_PAGE = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+COMMANDS_PAGE = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+PAGES = "\n".join([README, SETTINGS_PAGE, COMMANDS_PAGE, (ROOT / "docs" / "your-own-pack.md").read_text(encoding="utf-8")])
+EXAMPLES = re.findall(r"(?:```toml|<<'EOF')\n(.*?)(?:```|^EOF)", PAGES, re.DOTALL | re.MULTILINE)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=[example.splitlines()[0][2:15] for example in EXAMPLES])
@@ -25,13 +29,21 @@ def test_each_configuration_is_valid(example: str, monkeypatch: pytest.MonkeyPat
 
 
 def test_the_table_of_settings_is_complete() -> None:
-    rows = re.findall(r"^\| (`[A-Z_]+`(?:, `[A-Z_]+`)*) \|", README, re.MULTILINE)
+    rows = re.findall(r"^\| (`[A-Z_]+`(?:, `[A-Z_]+`)*) \|", SETTINGS_PAGE, re.MULTILINE)
     assert sorted(re.findall(r"[A-Z_]+", " ".join(rows))) == sorted(SETTINGS)
 
 
-SHELL = "\n".join(re.findall(r"^```\n(.*?)```", README, re.DOTALL | re.MULTILINE))
-CALLS = [line for line in SHELL.splitlines() if line.startswith("script/manage ")]
-ON_CALL = README.partition("**On call**")[2].partition("\n\n**")[0]
+SHELL = "\n".join(re.findall(r"^```\n(.*?)```", PAGES, re.DOTALL | re.MULTILINE))
+CALLS = re.findall(r"^(?:\w+=\S+ )?(script/manage .+)$", SHELL, re.MULTILINE)
+ON_CALL = COMMANDS_PAGE.partition("## For the one on call")[2].partition("\n## ")[0]
+LONGEST_README = 130
+"""Lines: short enough to be read to the end."""
+
+
+def test_the_readme_names_the_two_commands_and_is_short() -> None:
+    assert "\nscript/server " in README
+    assert "\nscript/test " in README
+    assert len(README.splitlines()) <= LONGEST_README
 
 
 @pytest.mark.parametrize("line", CALLS)
