@@ -30,6 +30,7 @@ from ops_ui.config.environment import Bind
 from ops_ui.start.database_server import connect
 from ops_ui.start.prepare import SCHEMA_ONLY
 from ops_ui.start.supervisor import listen
+from tests.support import schema_copies
 from tests.support.running import CHECKOUT, command_of, start_environment, state_folder, wait_until
 
 PATIENCE_SECONDS = 45.0
@@ -261,14 +262,19 @@ def service(database_url: str | None = None, **settings: str) -> Iterator[Servic
         keys = {"HEADRACE_SECRET_KEY": uuid.uuid4().hex * 2, "HEADRACE_ENCRYPTION_KEYS": Fernet.generate_key().decode()}
         environment = start_environment(folder, HEADRACE_DATABASE_URL=url, HEADRACE_FORWARD_ALLOWED_NETWORKS="127.0.0.1/32", **keys)
         environment |= {"DJANGO_SETTINGS_MODULE": "ops_ui.settings", **settings}
-        prepare = subprocess.run(
-            [sys.executable, "-m", "ops_ui.start.prepare", SCHEMA_ONLY],
-            cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=False, timeout=2 * PATIENCE_SECONDS,
-        )  # fmt: skip
-        assert prepare.returncode == 0, prepare.stdout + prepare.stderr
+        schema_copies.prepare(url, lambda: prepare_schema(environment), settings.get("HEADRACE_APPS", ""))
         made = Service(folder, url, environment, listener)
         held.callback(made.stop)
         yield made
+
+
+def prepare_schema(environment: Mapping[str, str]) -> None:
+    """Migrate and activate as the start does, in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "ops_ui.start.prepare", SCHEMA_ONLY],
+        cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=False, timeout=2 * PATIENCE_SECONDS,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @contextmanager
