@@ -28,8 +28,8 @@ import httpx
 from django.conf import settings
 
 from connectors import addresses
-from projection.limits import destination_evidence
-from projection.limits.destination_evidence import ALIVE, Outage, Seen
+from projection.facts import ALIVE, Outage, Seen
+from projection.limits import destinations
 from projection.safe_text import error_text
 
 TIMEOUT: Final = httpx.Timeout(connect=5.0, read=20.0, write=10.0, pool=5.0)
@@ -240,7 +240,7 @@ def outage_of_status(status: int, retry_after: str | None, reason: str, now: dat
     return Outage(reason, status in (429, 503), None if wait is None else min(wait, LONGEST_DELAY_SECONDS))
 
 
-@destination_evidence.reader
+@destinations.reader
 def _outage_of(error: BaseException) -> Outage | Seen | None:
     """Of the exceptions of this client, in any flow that uses it."""
     if isinstance(error, AddressRefused | httpx.LocalProtocolError | httpx.UnsupportedProtocol):

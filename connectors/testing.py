@@ -32,11 +32,11 @@ from connectors.ingress import endpoint_facts, receive
 from connectors.registry import installed_packs
 from connectors.routing import router
 from projection.admission import activation
-from projection.claiming.claim import Claimed
 from projection.exact_json import NotJson, dump, parse
 from projection.execution import worker
 from projection.facts import Input, RouteFacts
 from projection.inputs import ranges
+from projection.leases import Claimed
 from projection.models import Event, WorkItem
 
 

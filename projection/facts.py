@@ -10,7 +10,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
+from enum import Enum
 from typing import Any, Final, Literal, Self
+
+from projection.exact_json import parse
 
 PER_EVENT: Final = "per_event"
 PROJECTION: Final = "latest_by_source_full_record_preserve_payload_settled"
@@ -213,6 +216,25 @@ class Input:
     @property
     def data(self) -> Any:
         """The payload parsed: integers exact, other numbers as Decimal that keep their digits. Raises ValueError when it is not JSON."""
-        from projection.exact_json import parse  # here: facts stay free of parsing rules until somebody asks
-
         return parse(self.payload)
+
+
+class Seen(Enum):
+    """The destination answered: with success, or with a refusal of this very request."""
+
+    ALIVE = "alive"
+
+
+ALIVE: Final = Seen.ALIVE
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """The destination took nothing. `certain`: whatever had been sent, so the item is not at fault; else it may be.
+
+    `retry_after`: seconds that the destination asked everybody to wait.
+    """
+
+    reason: str
+    certain: bool
+    retry_after: float | None = None

@@ -7,30 +7,28 @@ method is one statement unless it says otherwise, and joins its caller's transac
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, TypeVar
 
 from django.db import models
 
 from projection.database import older_schema
+from projection.database.catalogue import by_id, execute, fetch, insert_rows
 from projection.database.clock import from_db
-from projection.database.sending import by_id, execute, fetch, insert_rows
-from projection.limits.queue_classes import earliest_of_each, prefix
 from projection.order import Place
 from projection.rows import EVENT_COLUMNS, FACT_COLUMNS, WORK_COLUMNS, EventRow, KnownEvent, LaneRow, WorkRow, prefixed
 from projection.states import State
 
-if TYPE_CHECKING:
-    from projection.limits.availability import Closed
-    from projection.models import Event, WorkItem  # noqa: F401 - the managers' type arguments
+Table = TypeVar("Table", bound=models.Model)
+"""The model that names the manager: `models.py` stands on this module, and not the other way round."""
 
 NO_NAME: Final = ("",)
 NO_ID: Final = (0,)
 """Stand for "none" in an IN list, which may not be empty: no lane key or name is empty, no id is 0."""
 
 
-class EventManager(models.Manager["Event"]):
+class EventManager(models.Manager[Table]):
     """Statements about immutable facts."""
 
     def read_known_deliveries(self, keys: Sequence[str]) -> list[KnownEvent]:
@@ -94,7 +92,7 @@ class EventManager(models.Manager["Event"]):
         return fetch("lock_legacy_results", event_ids=tuple(event_ids))
 
 
-class WorkItemManager(models.Manager["WorkItem"]):
+class WorkItemManager(models.Manager[Table]):
     """Statements about executable work."""
 
     # admit
@@ -157,11 +155,6 @@ class WorkItemManager(models.Manager["WorkItem"]):
 
     # claim
 
-    def read_due_classes(self, known: Sequence[str]) -> list[tuple[str, str, datetime, datetime]]:
-        """(state, queue class, earliest RunAfter, database time), naive; of classes that are not `known` the first between any two."""
-        branches, values = earliest_of_each(known)
-        return fetch("read_due_classes", values, branches=branches)
-
     def preselect_work_items(
         self,
         state: str,
@@ -169,26 +162,28 @@ class WorkItemManager(models.Manager["WorkItem"]):
         flows: Sequence[tuple[str, str]],
         *,
         activated: bool,
-        closed: Closed,
-        lost_lanes: Iterable[str] = (),
         limit: int,
+        namespaces: Collection[str] = (),
+        packs: Collection[int] = (),
+        routes: Collection[int] = (),
+        lost_lanes: Collection[str] = (),
     ) -> list[tuple[int, int, str | None, str | None, int]]:
-        """(id, event id, lane key, executor owner or None where the event is not retained, route id)."""
+        """(id, event id, lane key, executor owner or None where the event is not retained, route id).
+
+        Left out is what belongs to one of the `namespaces`, `packs`, `routes` or `lost_lanes`.
+        """
         return fetch(
             "preselect_work_items",
             state=state,
             queue_class=queue_class,
             flows=tuple(flows),
             activated=int(activated),
-            namespaces=tuple(closed.namespaces) or NO_NAME,
-            packs=tuple(closed.packs) or NO_ID,
-            routes=tuple(closed.route_ids()) or NO_ID,
+            namespaces=tuple(namespaces) or NO_NAME,
+            packs=tuple(packs) or NO_ID,
+            routes=tuple(routes) or NO_ID,
             lost_lanes=tuple(lost_lanes) or NO_NAME,
             limit=limit,
         )
-
-    def set_aside(self, ids: Sequence[int], state: str, queue_class: str) -> int:
-        return execute("set_aside", prefix=prefix(queue_class), ids=tuple(ids), state=state, queue_class=queue_class)
 
     def claim_work_items(self, seen: Sequence[tuple[int, int, str]], *, owner: str, token: str, lease_seconds: int) -> int:
         """`seen`: (id, event id, state) as they were read."""

@@ -62,7 +62,7 @@ class Event(models.Model):
     erasure_id = models.BigIntegerField(db_column="ErasureId", null=True)
     """The audit entry of its erasure; NULL: never erased. A tombstone keeps ids, keys, order and hashes."""
 
-    objects = EventManager()
+    objects = EventManager["Event"]()
 
     class Meta:
         db_table = "_System_ConnectorEvent"
@@ -125,7 +125,7 @@ class WorkItem(models.Model):
     error_fingerprint = columns.key("ErrorFingerprint", max_length=64, null=True)
     created_date = models.DateTimeField(db_column="CreatedDate")
 
-    objects = WorkItemManager()
+    objects = WorkItemManager["WorkItem"]()
 
     class Meta:
         db_table = "_System_ConnectorWorkItem"

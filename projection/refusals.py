@@ -1,4 +1,4 @@
-"""A refused action, as a value: what was refused, a stable code, one sentence."""
+"""What is refused: an action, as a value with a stable code and one sentence; and rows that break the protocol, by an exception."""
 
 from __future__ import annotations
 
@@ -12,3 +12,7 @@ class Refused:
     id: str
     code: str
     reason: str
+
+
+class Ambiguous(RuntimeError):
+    """A projection has more than one active or more than one queued generation; run `audit` and repair the rows it names."""

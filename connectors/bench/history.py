@@ -34,8 +34,7 @@ from connectors.configuration.packs import install
 from connectors.configuration.routes import RouteDraft, publish
 from projection.admission import activation
 from projection.database import clock
-from projection.database.catalogue import catalogue
-from projection.database.sending import Sender
+from projection.database.catalogue import Sender, catalogue
 from projection.facts import RetryPolicy
 from projection.job_models import Job
 from projection.safe_text import fingerprint

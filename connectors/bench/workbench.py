@@ -15,8 +15,8 @@ from connectors.registry import installed_packs
 from projection import flows
 from projection.admission import activation
 from projection.claiming import claim
-from projection.database import sending
-from projection.database.sending import LONGEST_INSERT_BYTES
+from projection.database import catalogue
+from projection.database.catalogue import LONGEST_INSERT_BYTES
 from projection.execution.heartbeat import Heartbeat
 from projection.execution.worker import ClaimWorker
 from projection.flows import Generation
@@ -55,7 +55,7 @@ def _forget() -> None:
     installed_packs.of.forget()
     activation.forget()
     claim.forget()
-    sending.max_allowed_packet.cache_clear()
+    catalogue.max_allowed_packet.cache_clear()
 
 
 def empty() -> None:

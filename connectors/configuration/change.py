@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from connectors.models import Namespace
-from projection.database.sending import Sender
+from projection.database.catalogue import Sender
 from projection.database.transactions import run_unit
 
 P = ParamSpec("P")

@@ -26,10 +26,9 @@ from connectors import http_client
 from connectors.flows import connections
 from connectors.flows.connections import Destination
 from projection.exact_json import NotJson, dump, parse
-from projection.facts import Input
+from projection.facts import ALIVE, Input, Outage, Seen
 from projection.flows import DeadLetter, Generation, RetryLater, Unavailable, flow
-from projection.limits import destination_evidence
-from projection.limits.destination_evidence import ALIVE, Outage, Seen
+from projection.limits import destinations
 from projection.safe_text import storable
 
 TIMEOUT_SECONDS: Final = 30.0
@@ -59,7 +58,7 @@ class ReceiverJudged(DeadLetter):
     """The receiver does not take this generation, now or later."""
 
 
-@destination_evidence.reader
+@destinations.reader
 def _seen(error: BaseException) -> Seen | None:
     return ALIVE if isinstance(error, ReceiverRefused | ReceiverJudged) else None
 
@@ -105,7 +104,7 @@ def post(generation: Generation, destination: Destination) -> Answer:
             return Answer(response.status_code, response.headers.get("retry-after"), _read_start(response))
     except httpx.HTTPError as error:
         text = f"no answer from {url.host}: {type(error).__name__}: {error}"
-        outage = destination_evidence.outage_of(error)
+        outage = destinations.outage_of(error)
         raise (ReceiverAway(text, certain=outage.certain) if isinstance(outage, Outage) else ForwardFailed(text)) from None
 
 

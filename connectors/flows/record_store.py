@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from connectors.flows.record_fold import RecordState, properties_of, properties_text
+from projection.database.catalogue import Sender
 from projection.database.clock import now, to_db
-from projection.database.sending import Sender
 from projection.identity import digest
 
 sql: Final = Sender(Path(__file__).parent)

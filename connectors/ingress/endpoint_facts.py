@@ -21,7 +21,7 @@ from connectors.pack import DEFAULT_MAX_BODY_BYTES, Pack
 from connectors.states import EndpointState, PackState
 from connectors.timed_cache import TimedCache
 from projection.database import clock
-from projection.database.sending import Sender
+from projection.database.catalogue import Sender
 from projection.logs import log_event
 
 _sql: Final = Sender(Path(__file__).parent)

@@ -18,7 +18,7 @@ from connectors import secrets
 from connectors.delivery import Headers, IngressRequest, Verdict
 from connectors.ingress.endpoint_facts import EndpointFacts
 from connectors.ingress.outage import INGRESS, outage
-from projection.database.sending import Sender
+from projection.database.catalogue import Sender
 from projection.logs import log_event
 from projection.safe_text import error_text, storable
 

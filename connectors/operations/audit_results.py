@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from connectors.models import Upkeep
+from projection.database.catalogue import Sender
 from projection.database.clock import to_db
-from projection.database.sending import Sender
 from projection.database.transactions import run_unit
 from projection.integrity.invariants import AuditReport, Violation
 

@@ -12,7 +12,7 @@ from connectors.ingress.endpoint_facts import EndpointFacts
 from connectors.ingress.receive import store, verify
 from connectors.ingress.unverified import prune, restored
 from projection.database import clock
-from projection.database.sending import Sender
+from projection.database.catalogue import Sender
 from projection.database.transactions import run_unit
 from projection.logs import log_event
 from projection.runtime import wake_up

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from projection.database.sending import Sender
+from projection.database.catalogue import Sender
 from projection.identity import source_key
 
 LOOKED_AT: Final = 20_000

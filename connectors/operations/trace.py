@@ -17,7 +17,7 @@ from django.db.models import Model, Q, QuerySet
 from connectors.models import Receipt
 from connectors.operations.source_events import newest_of_source
 from connectors.operations.traced import TracedEvent, TracedFailure, TracedItem, TracedReceipt
-from projection.database.sending import Sender
+from projection.database.catalogue import Sender
 from projection.inputs import lineage
 from projection.models import Event, WorkFailure, WorkItem
 from projection.safe_text import storable

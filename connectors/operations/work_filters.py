@@ -15,7 +15,7 @@ from django.db.models.functions import Length
 from connectors import durations
 from connectors.models import Pack, Route
 from projection.database import clock
-from projection.database.sending import fetch
+from projection.database.catalogue import fetch
 from projection.facts import companion_of
 from projection.models import Event, WorkItem
 from projection.states import State

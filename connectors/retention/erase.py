@@ -21,7 +21,7 @@ from connectors.retention import erased_sources
 from connectors.retention.erased_bodies import Source, holding, repeats, sql, unverified
 from connectors.retention.erased_sources import EVENTS_A_UNIT, live_events, tombstones, with_siblings
 from connectors.routing.erased_receipts import erase_receipts
-from projection.database.sending import chunks
+from projection.database.catalogue import chunks
 from projection.database.transactions import run_unit
 from projection.logs import log_event
 from projection.models import Event, WorkItem

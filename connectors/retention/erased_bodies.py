@@ -14,7 +14,7 @@ from connectors.registry import installed_packs
 from connectors.routing import route_table
 from connectors.routing.reading import ReceiptFacts, read_receipt, receipt_of
 from connectors.routing.route_table import RouteBook
-from projection.database.sending import Sender, chunks
+from projection.database.catalogue import Sender, chunks
 
 sql: Final = Sender(Path(__file__).parent)
 

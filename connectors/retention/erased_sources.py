@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from connectors.models import Pack
 from connectors.retention.erased_bodies import Source, sql
-from projection.database.sending import fetch
+from projection.database.catalogue import fetch
 from projection.refusals import Refused
 from projection.retention.erasure import tombstone_id
 

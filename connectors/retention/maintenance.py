@@ -17,7 +17,7 @@ from typing import Any, Final
 from django.conf import settings
 
 from connectors.retention.prune import retain
-from projection.database.sending import Sender
+from projection.database.catalogue import Sender
 from projection.database.transactions import run_unit
 from projection.foreign_code import FAILURES
 from projection.logs import log_event

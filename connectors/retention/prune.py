@@ -16,7 +16,7 @@ from django.conf import settings
 from connectors.ingress import unverified
 from connectors.retention.receipts import prune_receipts
 from projection.bulk.jobs import prune_jobs
-from projection.database.sending import Sender
+from projection.database.catalogue import Sender
 from projection.retention.prune import Preview, Terms, prune
 from projection.runtime.stop_flag import Stop, never
 

@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from projection.database.catalogue import Sender, chunks
 from projection.database.clock import to_db
-from projection.database.sending import Sender, chunks
 from projection.database.transactions import run_unit
 from projection.retention.prune import Preview
 from projection.runtime.stop_flag import Stop, never

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from projection.database.sending import Sender, by_id
+from projection.database.catalogue import Sender, by_id
 from projection.retention.erasure import ERASED_TEXT
 
 _sql: Final = Sender(Path(__file__).parent)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from connectors import audit_log
-from projection.database.sending import Sender
+from projection.database.catalogue import Sender
 from projection.database.transactions import run_unit
 from projection.logs import log_event
 from projection.runtime.wake_up import notify

@@ -13,7 +13,7 @@ from connectors.pack import Pack
 from connectors.registry import installed_packs
 from connectors.states import PackState
 from projection.admission.admit import AdmissionLock, StaleIncarnation, lock_admission
-from projection.database.sending import Sender
+from projection.database.catalogue import Sender
 from projection.facts import RouteFacts
 
 _sql: Final = Sender(Path(__file__).parent)

@@ -22,8 +22,8 @@ from connectors.routing.route_table import RouteBook
 from projection import exact_json
 from projection.admission.admit import Admitted, StaleIncarnation, admit
 from projection.admission.coverage import Known
+from projection.database.catalogue import Sender, by_id
 from projection.database.outages import is_database_away, is_outage
-from projection.database.sending import Sender, by_id
 from projection.database.transactions import is_conflict, run_unit
 from projection.logs import log_event
 from projection.models import Event

@@ -21,7 +21,7 @@ from projection.admission.admit import StaleIncarnation, admit
 from projection.admission.coverage import find_known
 from projection.admission.stored_events import stored_events
 from projection.database.bisecting import run_apart
-from projection.database.sending import Sender, chunks
+from projection.database.catalogue import Sender, chunks
 from projection.facts import InboundEvent, RouteFacts
 from projection.identity import delivery_key
 from projection.integrity.event_pages import event_pages

@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.views.defaults import server_error
 
-from projection.database import read_only
+from projection.database import outages
 from projection.database.outages import is_outage
 
 RETRY_SECONDS: Final = 10
@@ -21,7 +21,7 @@ def failed(request: HttpRequest) -> HttpResponse:
     if error is None or not is_outage(error):
         return server_error(request)
     # Without the request: who is logged in and what messages wait would be asked of the database.
-    response = HttpResponse(render_to_string("503.html", {"read_only": read_only.is_read_only(error)}), status=503)
+    response = HttpResponse(render_to_string("503.html", {"read_only": outages.is_read_only(error)}), status=503)
     response.headers["Retry-After"] = str(RETRY_SECONDS)
     response.headers["Cache-Control"] = "no-store"
     return response

@@ -24,7 +24,7 @@ from connectors import http_client
 from connectors.flows.connections import Destination
 from connectors.flows.http_forward import signature
 from projection.cli import iso
-from projection.database.sending import Sender
+from projection.database.catalogue import Sender
 from projection.database.transactions import run_unit
 from projection.foreign_code import FAILURES
 from projection.logs import log_event

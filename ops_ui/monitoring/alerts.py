@@ -18,8 +18,8 @@ from django.conf import settings
 from ops_ui.monitoring import alert_messages, progress, signature_failures
 from ops_ui.monitoring.alert_messages import Transition
 from projection.database import clock
+from projection.database.catalogue import Sender
 from projection.database.clock import from_db
-from projection.database.sending import Sender
 from projection.database.transactions import run_unit
 from projection.logs import log_event
 

@@ -15,7 +15,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from ops_ui.monitoring import progress, spool_status
-from projection.database import read_only
+from projection.database import outages
 from projection.models import ProjectionProtocol
 
 PROBE_TIMEOUT_SECONDS: Final = 2
@@ -97,7 +97,7 @@ def readiness() -> NotReady | None:
         problem = _missing_migrations(probe) or _not_activated(probe)
         if problem is None:
             with probe.cursor() as cursor:
-                read_only.ask(cursor)
+                outages.probe_writes(cursor)
     except Error as error:
         return _unreachable(error)
     else:
@@ -108,7 +108,7 @@ def readiness() -> NotReady | None:
 
 def _unreachable(error: Error) -> NotReady:
     number = error.args[0] if error.args and isinstance(error.args[0], int) else "no code"
-    if read_only.is_read_only(error):
+    if outages.is_read_only(error):
         return NotReady(
             "database_read_only",
             f"The database answers, but takes no writes (error {number}): it is a replica, or in the middle of a failover. Make it "
@@ -138,7 +138,7 @@ def database_takes_writes() -> bool:
     probe = _probe_connection()
     try:
         with probe.cursor() as cursor:
-            read_only.ask(cursor)
+            outages.probe_writes(cursor)
     except Error:
         return False
     finally:

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from prometheus_client import Counter, Histogram
 
-from projection.completion.complete import Ending
 from projection.database.transactions import CONFLICT_CODES, DUPLICATE_KEY
 from projection.execution.attempts import Attempt
+from projection.leases import Ending
 from projection.limits import queue_classes
 from projection.logs import subscribe
 from projection.states import State

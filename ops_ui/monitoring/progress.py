@@ -17,10 +17,9 @@ from django.conf import settings
 
 from ops_ui.monitoring import counts, runnable_since
 from projection.database import clock
+from projection.database.catalogue import Sender
 from projection.database.clock import from_db
-from projection.database.sending import Sender
 from projection.limits import queue_classes
-from projection.models import WorkItem
 
 ROUTE: Final = "route"
 EXECUTE: Final = "execute"
@@ -88,7 +87,7 @@ def _classes(named: Iterable[str]) -> list[str]:
     """Every class with waiting work, set-aside ones (`default~42`) too. One statement, one more for each that this process did not know."""
     _known_classes.update(named)
     while True:
-        there = {row[1] for row in WorkItem.objects.read_due_classes(sorted(_known_classes))}
+        there = {row[1] for row in queue_classes.read_due(_known_classes)}
         if there <= _known_classes:
             break
         _known_classes.update(there)

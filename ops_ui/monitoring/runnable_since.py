@@ -14,8 +14,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+from projection.database.catalogue import Sender
 from projection.database.clock import from_db
-from projection.database.sending import Sender
 from projection.facts import flow_name
 from projection.limits import circuit_breaker, destinations, rate_limits
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Final
 
-from projection.database.sending import Sender
+from projection.database.catalogue import Sender
 from projection.database.transactions import run_unit
 from projection.logs import subscribe
 

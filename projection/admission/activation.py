@@ -13,7 +13,7 @@ from typing import Final
 from django.apps import apps
 from django.db import DatabaseError
 
-from projection.database.sending import execute, fetch
+from projection.database.catalogue import execute, fetch
 from projection.database.transactions import NO_SUCH_TABLE, error_code, run_unit
 
 PROTOCOL_VERSION: Final = 1

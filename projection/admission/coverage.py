@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from projection.database.sending import chunks
+from projection.database.catalogue import chunks
 from projection.facts import InboundEvent
 from projection.identity import per_event_work_id
 from projection.models import Event, WorkItem

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from projection.identity import generation_work_id
 from projection.order import Place
+from projection.refusals import Ambiguous
 from projection.rows import WorkRow
 
 
@@ -28,10 +29,6 @@ class Advance:
     row: WorkRow
     activate: bool = False
     """A handoff was lost: the successor stands alone and becomes the active generation."""
-
-
-class Ambiguous(RuntimeError):
-    """A projection has more than one active or more than one queued generation; run `audit` and repair the rows it names."""
 
 
 Decision = Create | Advance

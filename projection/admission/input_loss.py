@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from projection.database.sending import chunks
+from projection.database.catalogue import chunks
 from projection.models import Event, WorkItem
 from projection.order import Membership, Place
 from projection.rows import WorkRow

@@ -12,15 +12,16 @@ from datetime import datetime
 from time import perf_counter
 from typing import Any, Final
 
-from projection.admission.generations import Advance, Ambiguous, decide
+from projection.admission.generations import Advance, decide
 from projection.admission.input_loss import is_proven, refuse_losses
 from projection.admission.rows import Fact, per_event_id, positions, work_row
 from projection.completion import lanes
+from projection.database.catalogue import chunks
 from projection.database.clock import to_db
-from projection.database.sending import chunks
 from projection.logs import log_event
 from projection.models import WorkItem
 from projection.order import Place, latest
+from projection.refusals import Ambiguous
 from projection.rows import WorkRow
 from projection.states import State
 

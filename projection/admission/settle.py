@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
+from projection.database.catalogue import chunks
 from projection.database.clock import from_db, to_db
-from projection.database.sending import chunks
 from projection.facts import InboundEvent
 from projection.identity import source_key
 from projection.models import Event

@@ -14,8 +14,8 @@ from typing import Final
 from projection.actors import storable_actor
 from projection.bulk.job_rows import ITEM_COLUMNS, JOB_COLUMNS, ItemState, JobItemRow, JobKind, JobRow, JobState
 from projection.database import clock
+from projection.database.catalogue import execute, fetch, fetch_each
 from projection.database.clock import from_db, to_db
-from projection.database.sending import execute, fetch, fetch_each
 from projection.database.transactions import run_unit
 from projection.job_models import Job
 from projection.logs import log_event

@@ -19,9 +19,9 @@ from django.db.models import QuerySet
 from projection.admission.admit import StaleIncarnation
 from projection.bulk.job_rows import ITEM_COLUMNS, ItemState, JobItemRow, JobKind, JobRow, JobState
 from projection.bulk.jobs import EARLIEST, dead_page, find
+from projection.database.catalogue import by_id, execute, fetch
 from projection.database.clock import to_db
 from projection.database.outages import is_outage
-from projection.database.sending import by_id, execute, fetch
 from projection.database.transactions import is_conflict, run_unit
 from projection.logs import log_event
 from projection.models import WorkItem

@@ -59,6 +59,7 @@ def _preselect(ready: Sequence[tuple[State, str]], limit: int, closed: Closed, l
     found: dict[int, Candidate] = {}
     lanes: set[str] = set()
     shares = queue_classes.shares(ready, limit)
+    closed_routes = closed.route_ids()
     for share_only in (True, False) if len(ready) > 1 else (False,):
         for state, queue_class in ready:
             room = min(limit - len(found), shares[state, queue_class] if share_only else limit)
@@ -67,7 +68,15 @@ def _preselect(ready: Sequence[tuple[State, str]], limit: int, closed: Closed, l
             # Of what was found already, the lanes are left out by the statement; what has no lane comes again.
             again = sum(one.lane_key is None and (one.state, one.queue_class) == (state, queue_class) for one in found.values())
             for id, event_id, lane, owner, route_id in WorkItem.objects.preselect_work_items(
-                state, queue_class, names, activated=activated, closed=closed, lost_lanes=lost | lanes, limit=room + again
+                state,
+                queue_class,
+                names,
+                activated=activated,
+                namespaces=closed.namespaces,
+                packs=closed.packs,
+                routes=closed_routes,
+                lost_lanes=lost | lanes,
+                limit=room + again,
             ):
                 if len(found) < limit and (lane is None or lane not in lanes):
                     # Where the event is not retained nobody else can own it, and the claim says so.

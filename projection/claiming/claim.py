@@ -18,26 +18,16 @@ from projection import flows
 from projection.claiming.candidates import candidates
 from projection.claiming.lease import Lease, Taken, swap_without_lost_lanes
 from projection.facts import RouteFacts
+from projection.leases import Claimed
 from projection.limits import availability as closures
 from projection.limits import circuit_breaker, queue_classes, route_limits
 from projection.logs import log_event
 from projection.models import WorkItem
-from projection.rows import EventRow, WorkRow
+from projection.rows import WorkRow
 from projection.states import State
 
 _known_classes: Final = set(queue_classes.WEIGHTS)
 """Of this process: every class that it met. There are as many as routes name, and those of set-aside work while there is any."""
-
-
-@dataclass(frozen=True, slots=True)
-class Claimed:
-    """One item under our lease, with its selected event and the route version that made it."""
-
-    item: WorkRow
-    selected: EventRow
-    route: RouteFacts
-    starts_at: float = 0.0
-    """Moment of this process's monotonic clock before which a limit forbids its start; 0: it may start at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +98,7 @@ def _due_classes() -> list[tuple[State, str, datetime, datetime]]:
     One statement, and one more while it finds a class that this process has not met: others may stand behind it.
     """
     while True:
-        rows = WorkItem.objects.read_due_classes(sorted(_known_classes))
+        rows = queue_classes.read_due(_known_classes)
         found = {name for _, name, _, _ in rows}
         if found <= _known_classes:
             break

@@ -2,12 +2,6 @@
 -- Every UPDATE by ids forces the primary key, here and in the other rooms: through an index on State it would lock, and wait for, rows of
 -- other lanes.
 
--- name: read_due_classes
--- Earliest RunAfter of each (state, queue class) that can be claimed. {branches} asks for each class that is known, and for the first
--- of the classes between them, so that a new one is noticed: one step into ix_work_claim each, whatever waits there and whatever the
--- optimizer believes of it (GROUP BY reads the whole backlog where statistics are old). No row: nothing waits.
-{branches}
-
 -- name: preselect_work_items
 -- Candidates of one state and class, oldest first: due, nothing of it closed, lane neither held nor holding, first due item of its lane, flow
 -- known here, its event not leased by an old binary. Before activation of projections only what an old binary has ended: its lane goes on.

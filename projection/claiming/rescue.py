@@ -13,11 +13,12 @@ from typing import Final
 
 from django.db import DatabaseError
 
-from projection.completion.complete import Ended, Ending, end_attempts, log_ended
+from projection.completion.complete import Ended, end_attempts, log_ended
 from projection.database import clock
 from projection.database.bisecting import run_apart
-from projection.database.sending import fetch
+from projection.database.catalogue import fetch
 from projection.database.transactions import error_code
+from projection.leases import Ending
 from projection.logs import log_event
 from projection.models import WorkItem
 from projection.rows import WORK_COLUMNS, WorkRow

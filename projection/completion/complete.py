@@ -11,60 +11,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from projection.admission.generations import Ambiguous
 from projection.completion import lanes
 from projection.database import clock
 from projection.database.clock import to_db
 from projection.database.transactions import run_unit
-from projection.limits.destination_evidence import Outage, Seen
+from projection.leases import Ending
 from projection.logs import log_event
 from projection.models import WorkItem
+from projection.refusals import Ambiguous
 from projection.rows import WorkRow
 from projection.runtime.wake_up import notify_after_commit
 from projection.safe_text import fingerprint
 from projection.states import TERMINAL, State
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """How one attempt ended, under which lease. `row` is the item as it was claimed; what hand-off needs of it never changes.
-
-    `state` is a terminal state or `retry`; with `retry` the item runs again after `delay_ms`. `outcome` names the failure row
-    (`retry`, `dead`, `deferred`, `timeout`, `rescued`), empty for none; `give_back` is 1 when the attempt does not count.
-    """
-
-    row: WorkRow
-    token: str
-    state: State
-    outcome: str = ""
-    error: str = ""
-    delay_ms: int = 0
-    give_back: int = 0
-    owner: str = ""
-    destination: str = ""
-    frees_place: bool = False
-    """Whether another attempt may begin by it, because a limit says how many run at once."""
-    seen: Outage | Seen | None = None
-    """What the failure says of the destination."""
-    spared: Ending | None = None
-    """How it ends instead, without using the budget, when the destination turns out to be away."""
-
-    @property
-    def item_id(self) -> int:
-        return self.row.id
-
-    @property
-    def lease(self) -> tuple[int, str]:
-        """(Work item id, token)."""
-        return self.row.id, self.token
-
-    @property
-    def work_id(self) -> str:
-        return self.row.work_id
-
-    @property
-    def attempt(self) -> int:
-        return self.row.attempts
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from typing import Final
 from django.db import IntegrityError
 
 from projection.actors import storable_actor
+from projection.database.catalogue import chunks, execute
 from projection.database.clock import to_db
-from projection.database.sending import chunks, execute
 from projection.database.transactions import duplicate_key, run_unit
 from projection.logs import log_event
 from projection.models import WorkItem

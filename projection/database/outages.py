@@ -1,6 +1,7 @@
 """A lost connection: how an error tells of one, whether the database is away, and how a thread begins anew.
 
-Away is also a database that answers and takes no writes (`read_only.py`).
+Away is also a database that answers every question and refuses every change, as a failover leaves it behind. Where one is met, every
+connection of the process is opened anew (`backends/lasting.py`): the address may lead to another server by now.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ from contextlib import suppress
 from typing import Final
 
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, InterfaceError, connection, connections
+from django.db.backends.utils import CursorWrapper
 
-from projection.database import clock, read_only
+from projection.database import clock
+from projection.database.catalogue import statement
 from projection.database.transactions import error_code
 
 LOST_CONNECTION_CODES: Final = frozenset(
@@ -25,6 +28,13 @@ LOST_CONNECTION_CODES: Final = frozenset(
 )
 CANNOT_CONNECT_CODES: Final = frozenset({1040, 1203, 2002, 2003, 2005})
 """No connection could be made at all: nobody listens, no name, or too many have one."""
+READ_ONLY_CODES: Final = frozenset(
+    {
+        1290,  # --read-only, --super-read-only
+        1792,  # a transaction of a session that may only read
+        1836,  # TiDB, and MySQL while it is switched over
+    }
+)
 
 
 def is_connection_lost(error: BaseException) -> bool:
@@ -32,11 +42,16 @@ def is_connection_lost(error: BaseException) -> bool:
     return isinstance(error, InterfaceError) or error_code(error) in LOST_CONNECTION_CODES
 
 
+def is_read_only(error: BaseException) -> bool:
+    """Whether the server refused a change because it takes none, whoever asks."""
+    return error_code(error) in READ_ONLY_CODES
+
+
 def is_outage(error: BaseException | None) -> bool:
     """Whether an error of the database is the database's own trouble, which passes, and no fault of what was sent."""
     if error is None:
         return False
-    return is_connection_lost(error) or read_only.is_read_only(error) or error_code(error) in CANNOT_CONNECT_CODES
+    return is_connection_lost(error) or is_read_only(error) or error_code(error) in CANNOT_CONNECT_CODES
 
 
 def is_database_away() -> bool:
@@ -45,10 +60,15 @@ def is_database_away() -> bool:
     try:
         clock.now()
         with connection.cursor() as cursor:
-            read_only.ask(cursor)
+            probe_writes(cursor)
     except (DatabaseError, InterfaceError):
         return True
     return False
+
+
+def probe_writes(cursor: CursorWrapper) -> None:
+    """Raises the database's error when it takes no writes, or does not answer. One statement, which changes nothing."""
+    cursor.execute(statement("probe_writes"))
 
 
 def forget_connection() -> None:

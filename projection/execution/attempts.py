@@ -8,14 +8,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from projection.claiming.claim import Claimed
-from projection.completion.complete import Ending
 from projection.completion.retry_policy import Again, after_failure, bounded_delay, delay_seconds
-from projection.facts import Input
+from projection.facts import Input, Outage
 from projection.flows import CommitFactory, DeadLetter, Flow, Generation, RetryLater, Skip
+from projection.leases import Claimed, Ending
 from projection.limits import route_limits
-from projection.limits.destination_evidence import Outage, outage_of
-from projection.limits.destinations import destination_of
+from projection.limits.destinations import destination_of, outage_of
 from projection.masked_errors import without_masked
 from projection.safe_text import error_text, message_of, with_reason
 from projection.states import State

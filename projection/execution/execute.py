@@ -15,10 +15,9 @@ from typing import Final
 from django.db import close_old_connections, transaction
 
 from projection import flows
-from projection.claiming.claim import Claimed, ClaimedBatch
-from projection.completion.complete import Ended, Ending, complete, end_attempts, log_ended
-from projection.database.outages import is_connection_lost, is_database_away, is_outage
-from projection.database.read_only import is_read_only
+from projection.claiming.claim import ClaimedBatch
+from projection.completion.complete import Ended, complete, end_attempts, log_ended
+from projection.database.outages import is_connection_lost, is_database_away, is_outage, is_read_only
 from projection.database.transactions import is_conflict, run_unit
 from projection.execution.attempts import Attempt, discreet, failure, hand_back
 from projection.execution.transaction_guard import nothing_left_open, own_savepoint
@@ -26,6 +25,7 @@ from projection.facts import Input
 from projection.flows import Generation, LeaseLost
 from projection.foreign_code import FAILURES
 from projection.inputs.ranges import BrokenRange, read_inputs
+from projection.leases import Claimed, Ending
 from projection.logs import log_event
 from projection.safe_text import error_text
 from projection.states import State

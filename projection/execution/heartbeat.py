@@ -19,7 +19,7 @@ from typing import Final, Literal, Self
 from django.db import DatabaseError, InterfaceError, connection
 
 from projection import flows
-from projection.database.sending import execute
+from projection.database.catalogue import execute
 from projection.database.transactions import run_unit
 from projection.execution import stuck_threads
 from projection.logs import log_event

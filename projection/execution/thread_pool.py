@@ -18,12 +18,12 @@ from typing import Final
 
 from django.db import connection
 
-from projection.completion.complete import Ending
 from projection.database.outages import is_connection_lost, is_database_away
 from projection.database.transactions import is_conflict
 from projection.execution.attempts import Attempt, failure, hand_back
 from projection.execution.stuck_threads import give_up
-from projection.limits.destination_evidence import Outage
+from projection.facts import Outage
+from projection.leases import Ending
 from projection.limits.destinations import AT_ONCE, destination_of
 from projection.logs import log_event
 from projection.safe_text import error_text

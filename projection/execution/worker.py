@@ -15,12 +15,13 @@ from django.db import DatabaseError, InterfaceError
 
 from projection.claiming.claim import ClaimedBatch, claim
 from projection.claiming.rescue import rescue
-from projection.completion.complete import Ending, complete
+from projection.completion.complete import complete
 from projection.execution.atomic_queue import InTurn, may_start
 from projection.execution.attempts import Attempt, hand_back
 from projection.execution.execute import prepare, run_atomic, run_plain
 from projection.execution.heartbeat import Heartbeat, forget_silent_workers
 from projection.execution.thread_pool import TICK_SECONDS, SideBySide
+from projection.leases import Ending
 from projection.limits import circuit_breaker
 from projection.logs import log_event
 from projection.runtime import wake_up

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from projection.database.catalogue import fetch, fetch_each
 from projection.database.clock import to_db
-from projection.database.sending import fetch, fetch_each
 from projection.inputs.replay_chains import LONGEST_LINEAGE
 from projection.models import Event, WorkItem
 

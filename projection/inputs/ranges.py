@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from projection.claiming.claim import Claimed
-from projection.database.sending import chunks
+from projection.database.catalogue import chunks
 from projection.facts import Input, Source
 from projection.inputs.replay_chains import LONGEST_LINEAGE
+from projection.leases import Claimed
 from projection.models import Event, WorkItem
 from projection.order import Membership, Place, replay_order
 from projection.rows import EventRow

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from projection.database.sending import fetch
+from projection.database.catalogue import fetch
 from projection.rows import WORK_COLUMNS, WorkRow
 
 LONGEST_LINEAGE: Final = 1000

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal
 
-from projection.database.catalogue import statement
+from projection.database.catalogue import fetch, statement
 from projection.database.clock import from_db
-from projection.database.sending import fetch
 from projection.states import State
 
 LOOKED_AT: Final = 10_000

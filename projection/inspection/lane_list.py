@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from projection.database.catalogue import fetch
 from projection.database.clock import from_db
-from projection.database.sending import fetch
 from projection.models import Event, LaneHold, WorkItem
 
 

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from projection import flows
 from projection.admission.activation import is_activated
+from projection.database.catalogue import fetch
 from projection.database.clock import from_db
-from projection.database.sending import fetch
 from projection.execution.heartbeat import ALIVE_SECONDS
 from projection.facts import flow_name
 from projection.inspection.why_decision import Full, Limited, Neighbour, Parked, Pause, Surroundings, Why, explain

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from projection.database.sending import fetch
+from projection.database.catalogue import fetch
 
 PAGE_IDS: Final = 50_000
 """Ids of one range; what a sweep looks for in it is usually nothing."""

@@ -14,18 +14,17 @@ from typing import Final
 
 from projection.admission.admit import StaleIncarnation, lock_admission
 from projection.admission.coverage import uncovered_events
-from projection.admission.generations import Ambiguous
 from projection.admission.input_loss import UnsafeReplacement
 from projection.admission.materialize import Stages, materialize
 from projection.admission.stored_events import stored_facts
 from projection.completion import lanes
 from projection.database.bisecting import run_apart
-from projection.database.sending import chunks, fetch
+from projection.database.catalogue import chunks, fetch
 from projection.database.transactions import run_unit
 from projection.integrity.event_pages import event_pages
 from projection.logs import log_event
 from projection.models import Event, WorkItem
-from projection.refusals import Refused
+from projection.refusals import Ambiguous, Refused
 from projection.rows import KnownEvent
 from projection.runtime.wake_up import notify_after_commit
 from projection.safe_text import error_text

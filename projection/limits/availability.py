@@ -13,12 +13,11 @@ from datetime import datetime
 from functools import partial
 from typing import Final
 
-from projection.database.sending import fetch
+from projection.database.catalogue import execute, fetch
 from projection.database.transactions import is_server_conflict, run_unit
 from projection.limits import circuit_breaker, queue_classes, rate_limits, route_limits
 from projection.limits.rate_limits import MICROSECOND
 from projection.limits.route_limits import Terms
-from projection.models import WorkItem
 from projection.states import State
 
 LOOKED_AT: Final = 200
@@ -117,7 +116,8 @@ def _clear(state: State, queue_class: str, closed: Closed, known: set[str]) -> b
         route_limits.learn(row[1] for row in rows)
         shut = [row[0] for row in rows if _is_closed_row(row, closed) and _has_room(queue_class, row[1], known)]
         if shut:
-            move = partial(WorkItem.objects.set_aside, sorted(shut), state.value, queue_class)
+            aside = queue_classes.prefix(queue_class)
+            move = partial(execute, "set_aside", prefix=aside, ids=tuple(sorted(shut)), state=state.value, queue_class=queue_class)
             run_unit("aside", move, retry_on=is_server_conflict, one_statement=True)
         if len(shut) < LOOKED_AT:
             return True

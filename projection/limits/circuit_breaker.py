@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from projection.completion.complete import Ending
-from projection.database.sending import by_id, execute, fetch, insert_rows
+from projection.database.catalogue import by_id, execute, fetch, insert_rows
 from projection.database.transactions import is_server_conflict, run_unit
+from projection.facts import ALIVE, Outage, Seen
 from projection.identity import digest
-from projection.limits.destination_evidence import ALIVE, Outage, Seen
+from projection.leases import Ending
 from projection.logs import log_event
 from projection.runtime.wake_up import notify
 from projection.states import State

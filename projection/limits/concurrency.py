@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from projection.database.sending import by_id, execute, fetch, insert_rows
+from projection.database.catalogue import by_id, execute, fetch, insert_rows
 from projection.limits.destinations import AT_ONCE
 
 FIRST: Final = 1

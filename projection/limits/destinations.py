@@ -1,11 +1,17 @@
-"""Destinations: what flows call. Limits per destination, and the breaker, are about them."""
+"""Destinations: what flows call, and what the error of an attempt says of its own: it is away, it is there, or nothing.
+
+The engine knows the exceptions of its own contract and those of Python. A client of foreign systems adds a reader for its exceptions.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from projection import flows
-from projection.facts import RouteFacts
+from projection.facts import Outage, RouteFacts, Seen
+from projection.flows import Unavailable
+from projection.safe_text import error_text
 
 AT_ONCE: Final = 4
 """Attempts of one destination that one worker process runs at once."""
@@ -27,3 +33,25 @@ def name_of(flow_name: str, namespace: str, connection: str) -> str:
 def destination_of(route: RouteFacts) -> str:
     """The destination of a route's work."""
     return name_of(route.flow_name, route.namespace, route.connection)
+
+
+Reader = Callable[[BaseException], Outage | Seen | None]
+_readers: Final[list[Reader]] = []
+
+
+def reader(function: Reader) -> Reader:
+    """Register a function that reads exceptions of a client; None: it does not know this one. The first that knows it decides."""
+    _readers.append(function)
+    return function
+
+
+def outage_of(error: BaseException) -> Outage | Seen | None:
+    """What an exception of a flow says of its destination; None: nothing."""
+    if isinstance(error, Unavailable):
+        return Outage(error_text(error), error.certain, error.retry_after)
+    for read in _readers:
+        if (found := read(error)) is not None:
+            return found
+    if isinstance(error, ConnectionError | TimeoutError):
+        return Outage(error_text(error), certain=isinstance(error, ConnectionRefusedError))
+    return None

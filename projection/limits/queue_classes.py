@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from itertools import pairwise
 from typing import Final
 
-from projection.database.catalogue import statement
+from projection.database.catalogue import fetch, statement
 from projection.states import State
 
 WEIGHTS: Final = {"interactive": 4, "default": 2, "bulk": 1}
@@ -58,17 +59,17 @@ def shares(ready: Sequence[tuple[State, str]], limit: int) -> dict[tuple[State, 
     return {(state, name): -(-limit * weight(base(name)) // (total * parts[state, base(name)])) for state, name in ready}
 
 
-def earliest_of_each(known: Iterable[str]) -> tuple[str, list[str]]:
-    """The branches of `read_due_classes` with their values: one for each state and known class, and one for all between any two.
+def read_due(known: Iterable[str]) -> list[tuple[str, str, datetime, datetime]]:
+    """(state, queue class, earliest RunAfter, database time), naive; of classes that are not `known` the first between any two.
 
-    So a class that nobody knew is noticed by the first of its rows; several of them one after another.
+    So a class that nobody knew is noticed by the first of its rows; several of them one after another. One statement.
     """
     branches, values, earliest = [], [], statement("earliest_of_class")
     for state in CLAIMABLE:
         for condition, bounds in _every_class(sorted(set(known))):
             branches.append(earliest.format(condition=condition))
             values += [state.value, *bounds]
-    return " UNION ALL ".join(branches), values
+    return fetch("read_due_classes", values, branches=" UNION ALL ".join(branches))
 
 
 def _every_class(names: list[str]) -> list[tuple[str, list[str]]]:

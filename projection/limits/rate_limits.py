@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from time import monotonic
 from typing import Final
 
-from projection.database.sending import by_id, execute, fetch, insert_rows
+from projection.database.catalogue import by_id, execute, fetch, insert_rows
 from projection.database.transactions import is_server_conflict, run_unit
 from projection.facts import RateLimit
 from projection.identity import digest

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from projection.database.sending import fetch
+from projection.database.catalogue import fetch
 from projection.facts import RateLimit, flow_name
 from projection.limits import destinations, rate_limits
 from projection.limits.rate_limits import Declared

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from projection.actors import storable_actor
-from projection.database.sending import execute, fetch
+from projection.database.catalogue import execute, fetch
 from projection.database.transactions import run_unit
 from projection.inputs.replay_chains import read_rows
 from projection.logs import log_event

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from projection.admission.stored_events import proven_route
-from projection.database.sending import fetch
+from projection.database.catalogue import fetch
 from projection.inputs.replay_chains import LONGEST_LINEAGE, EndlessChain, read_chains, read_rows, read_scope_ids
 from projection.replay.decision import (
     Origin,

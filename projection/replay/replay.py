@@ -19,7 +19,7 @@ from projection.admission.materialize import Plan, lock_ascending
 from projection.admission.rows import Fact, event_row, key_of
 from projection.admission.stored_events import stored_facts
 from projection.completion import lanes
-from projection.database.sending import fetch
+from projection.database.catalogue import fetch
 from projection.database.transactions import run_unit
 from projection.facts import InboundEvent
 from projection.identity import delivery_key, generation_work_id, per_event_work_id

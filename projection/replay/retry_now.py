@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from projection.database.sending import execute
+from projection.database.catalogue import execute
 from projection.database.transactions import run_unit
 from projection.logs import log_event
 from projection.runtime.wake_up import notify

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from projection.admission.coverage import uncovered_events
-from projection.database.sending import by_id, execute, fetch
+from projection.database.catalogue import by_id, execute, fetch
 from projection.identity import source_key
 from projection.inputs.lineage import items_of, replay_lineage
 from projection.inputs.ranges import BrokenRange, mixed_members, read_roots

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from projection.database.catalogue import execute, fetch, fetch_each
 from projection.database.clock import from_db
-from projection.database.sending import execute, fetch, fetch_each
 from projection.models import Event, WorkItem
 from projection.order import Membership, Place
 from projection.retention.cut_offs import Preview, Pruned, Terms

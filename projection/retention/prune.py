@@ -12,8 +12,8 @@ from datetime import datetime
 from functools import partial
 from typing import Final
 
+from projection.database.catalogue import chunks, fetch
 from projection.database.clock import to_db
-from projection.database.sending import chunks, fetch
 from projection.database.transactions import run_unit
 from projection.logs import log_event
 from projection.retention.cut_offs import Preview, Pruned, Terms

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from projection.admission.materialize import lock_ascending
-from projection.database.sending import execute
+from projection.database.catalogue import execute
 from projection.inputs.replay_chains import read_chains, read_rows
 from projection.models import WorkItem
 from projection.retention.cut_offs import Preview, Pruned, Terms

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Final
 
-from projection.database.outages import forget_connection, is_outage
-from projection.database.read_only import is_read_only
+from projection.database.outages import forget_connection, is_outage, is_read_only
 from projection.logs import log_event
 from projection.runtime.stop_flag import Stop
 from projection.runtime.wake_up import Kind, Listener

@@ -10,9 +10,10 @@ from django.db import transaction
 from connectors.routing.router import drain_receipts
 from projection.claiming.claim import claim
 from projection.completion import lanes
-from projection.completion.complete import Ending, complete
-from projection.database.sending import execute
+from projection.completion.complete import complete
+from projection.database.catalogue import execute
 from projection.execution.worker import drain_claims
+from projection.leases import Ending
 from projection.models import WorkItem
 from projection.replay.cancel import Refused, _cancel, cancel
 from projection.states import State

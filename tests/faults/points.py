@@ -26,7 +26,7 @@ _HARMLESS: Final = re.compile(
 )
 """Statements that make nothing durable."""
 _PRODUCT: Final = ("connectors", "projection", "ops_ui")
-_CARRIERS: Final = ("sending.py", "models.py")
+_CARRIERS: Final = ("catalogue.py", "models.py")
 """What writes for whoever calls it."""
 
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from projection.claiming import rescue
-from projection.completion.complete import Ending, complete
+from projection.completion.complete import complete
 from projection.execution.attempts import failure, hand_back
 from projection.flows import DeadLetter, RetryLater, Skip
+from projection.leases import Ending
 from projection.models import WorkItem
 from projection.states import State
 from tests.model.choosing import Written, pick

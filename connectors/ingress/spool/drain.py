@@ -29,7 +29,7 @@ from connectors.ingress.spool import set_aside as spool_aside
 from connectors.ingress.spool.folder import Journal
 from connectors.ingress.spool.spooled import SpooledDelivery, UnknownRecord
 from connectors.ingress.store import store_draft
-from projection.database import clock, read_only
+from projection.database import clock, outages
 from projection.database.transactions import error_code, is_server_conflict
 from projection.logs import log_event
 from projection.runtime import wake_up
@@ -256,7 +256,7 @@ def _takes_writes() -> bool:
     """Asked on a fresh connection: the server may have dropped the one before over a statement that it does not take."""
     try:
         with connections[INGRESS].cursor() as cursor:
-            read_only.ask(cursor)
+            outages.probe_writes(cursor)
     except (DatabaseError, InterfaceError):
         connections[INGRESS].close()
         return False

@@ -22,7 +22,7 @@ from connectors.ingress import endpoint_facts
 from connectors.ingress.endpoint_facts import EndpointFacts
 from connectors.ingress.outage import INGRESS
 from connectors.ingress.spool import folder as spool_files
-from projection.database.sending import Sender
+from projection.database.catalogue import Sender
 
 _sql: Final = Sender(Path(__file__).parent, INGRESS)
 

@@ -18,7 +18,7 @@ from connectors.operations.work_filters import UnknownName, WorkFilter, moment
 from projection.bulk import jobs
 from projection.bulk.job_rows import ItemState, JobItemRow, JobKind, JobRow
 from projection.cli import DONE, FINDINGS, cut, iso, table
-from projection.database.sending import chunks
+from projection.database.catalogue import chunks
 from projection.refusals import Refused
 from projection.replay.decision import Deferred, Replayed
 from projection.replay.discard import Discarded, preview_discards

@@ -15,8 +15,8 @@ from connectors.models import AuditEntry
 from ops_ui.console.lists import keyset
 from ops_ui.console.lists.filters import ListFilter, MomentFilter, exact_filter, key_filter
 from ops_ui.console.lists.keyset import Cursor, Order, Page
+from projection.database.catalogue import Sender, chunks
 from projection.database.clock import from_db, to_db
-from projection.database.sending import Sender, chunks
 
 _sql: Final = Sender(Path(__file__).parent)
 BY_TIME: Final = Order("at")

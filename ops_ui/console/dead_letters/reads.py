@@ -17,8 +17,8 @@ from ops_ui.console.dead_letters.filter import BY_DEATH, Chosen, DeadLetterFilte
 from ops_ui.console.lists import keyset
 from ops_ui.console.lists.keyset import Cursor, Page
 from ops_ui.monitoring.counts import Count
+from projection.database.catalogue import Sender
 from projection.database.clock import to_db
-from projection.database.sending import Sender
 from projection.models import WorkItem
 
 _sql: Final = Sender(Path(__file__).parent)

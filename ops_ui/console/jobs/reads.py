@@ -13,7 +13,7 @@ from ops_ui.console.jobs.progress import Became
 from ops_ui.console.lists.keyset import PAGE_SIZE
 from projection.bulk import jobs
 from projection.bulk.job_rows import ItemState, JobItemRow
-from projection.database.sending import chunks
+from projection.database.catalogue import chunks
 from projection.models import WorkItem
 
 REPLAYS_COUNTED: Final = 1000

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from projection.database.sending import Sender, chunks
+from projection.database.catalogue import Sender, chunks
 from projection.models import WorkItem
 from projection.states import TERMINAL
 

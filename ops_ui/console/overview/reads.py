@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from ops_ui.console.lists.charts import Bars, bars
+from projection.database.catalogue import Sender
 from projection.database.clock import from_db, to_db
-from projection.database.sending import Sender
 from projection.states import ReceiptState, State
 
 ROWS_A_PART: Final = 2_000

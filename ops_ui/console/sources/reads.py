@@ -11,7 +11,7 @@ from connectors.models import Record
 from connectors.operations.source_events import newest_of_source
 from ops_ui.console.lanes import reads as lane_reads
 from ops_ui.console.lists.keyset import PAGE_SIZE, Cursor, Page
-from projection.database.sending import Sender
+from projection.database.catalogue import Sender
 from projection.identity import source_key
 from projection.inputs import lineage
 from projection.models import Event, LaneHold, WorkFailure, WorkItem

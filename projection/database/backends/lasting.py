@@ -15,7 +15,7 @@ from weakref import WeakSet
 from django.db.utils import DatabaseErrorWrapper
 from django.utils.functional import cached_property
 
-from projection.database.read_only import READ_ONLY_CODES
+from projection.database.outages import READ_ONLY_CODES
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper as Base

@@ -10,10 +10,10 @@ import pytest
 
 from connectors.models import Receipt
 from connectors.routing.router import drain_receipts
-from projection.admission.generations import Ambiguous
 from projection.completion.complete import complete
 from projection.execution.attempts import Attempt
 from projection.models import WorkItem
+from projection.refusals import Ambiguous
 from projection.states import State
 from tests.support.altered_columns import altered
 from tests.support.bulk_rows import copy_rows, hashed

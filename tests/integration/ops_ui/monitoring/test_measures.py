@@ -14,11 +14,12 @@ from ops_ui.monitoring import measures
 from projection import logs
 from projection.claiming import rescue
 from projection.claiming.claim import claim
-from projection.completion.complete import Ending, complete
+from projection.completion.complete import complete
 from projection.database.transactions import run_unit
 from projection.execution.worker import drain_claims
 from projection.facts import RetryPolicy
 from projection.flows import RetryLater, Skip
+from projection.leases import Ending
 from projection.logs import log_event
 from projection.models import WorkItem
 from projection.states import State

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from projection.admission.generations import Ambiguous
 from projection.claiming.rescue import REASON, rescue
 from projection.completion.complete import complete
 from projection.database import clock
@@ -15,6 +14,7 @@ from projection.execution.heartbeat import Heartbeat
 from projection.execution.worker import drain_claims
 from projection.facts import RetryPolicy
 from projection.models import WorkFailure, WorkItem
+from projection.refusals import Ambiguous
 from projection.replay.retry_now import retry_now
 from projection.states import State
 from tests.support.deliveries import Ingress, change, changes, generations, open_ingress, states

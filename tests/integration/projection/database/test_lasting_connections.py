@@ -10,8 +10,7 @@ from django.db import OperationalError, connection, connections, transaction
 
 from connectors.models import Namespace
 from projection.database.backends import lasting
-from projection.database.outages import is_database_away
-from projection.database.read_only import is_read_only
+from projection.database.outages import is_database_away, is_read_only
 from tests.support.lock_waits import own_connection_id
 from tests.support.read_only import read_only_server
 

@@ -11,7 +11,7 @@ from django.db import DataError, IntegrityError, InterfaceError, OperationalErro
 
 from connectors.bench.workbench import texts_sent
 from connectors.models import Namespace
-from projection.database import sending
+from projection.database import catalogue
 from projection.database.outages import is_connection_lost
 from projection.database.transactions import ATTEMPTS, duplicate_key, is_conflict, is_server_conflict, run_unit
 from projection.execution.worker import drain_claims
@@ -150,7 +150,7 @@ def test_values_are_never_taken_for_statement_text(text: str) -> None:
 def test_inserts_are_cut_to_what_the_server_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     ingress = open_ingress()
     ingress.route()
-    monkeypatch.setattr(sending, "LONGEST_INSERT_BYTES", 8_000)
+    monkeypatch.setattr(catalogue, "LONGEST_INSERT_BYTES", 8_000)
     with texts_sent() as whole:
         ingress.admit(*[change(n, note="x" * 1000) for n in range(20)])
     assert whole.count > 20
@@ -160,7 +160,7 @@ def test_inserts_are_cut_to_what_the_server_takes(monkeypatch: pytest.MonkeyPatc
 def test_a_row_larger_than_a_piece_is_sent_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     ingress = open_ingress()
     ingress.route()
-    monkeypatch.setattr(sending, "LONGEST_INSERT_BYTES", 8_000)
+    monkeypatch.setattr(catalogue, "LONGEST_INSERT_BYTES", 8_000)
     ingress.admit(change(7), change(8, note="x" * 100_000), change(9))
     assert sorted(len(event.payload) > 100_000 for event in Event.objects.all()) == [False, False, True]
 

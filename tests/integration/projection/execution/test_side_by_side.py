@@ -13,13 +13,13 @@ from django.db import OperationalError
 
 from projection.claiming.claim import ClaimedBatch
 from projection.completion import complete as completion
-from projection.completion.complete import Ending
 from projection.execution import thread_pool, worker
 from projection.execution.attempts import Attempt
 from projection.execution.thread_pool import SideBySide
 from projection.execution.worker import claim_loop, drain_claims
 from projection.facts import RateLimit
 from projection.flows import Generation
+from projection.leases import Ending
 from projection.models import WorkFailure, WorkItem
 from projection.states import State
 from tests.support.deliveries import change, open_ingress

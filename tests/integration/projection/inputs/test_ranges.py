@@ -8,12 +8,12 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from projection.claiming.claim import Claimed
 from projection.database.clock import now
 from projection.execution.worker import drain_claims
 from projection.facts import Input, RouteFacts, Source
 from projection.inputs import ranges
 from projection.inputs.ranges import BrokenRange, read_inputs, read_ranges, read_roots
+from projection.leases import Claimed
 from projection.models import Event, WorkFailure, WorkItem
 from projection.states import State
 from tests.support.deliveries import change, open_ingress

@@ -12,13 +12,12 @@ from django.test.utils import CaptureQueriesContext
 from connectors.models import Namespace, Pack, Route
 from projection import flows
 from projection.admission import activation
-from projection.completion.complete import Ending
 from projection.database.clock import now
 from projection.execution.heartbeat import ALIVE_SECONDS
-from projection.facts import RateLimit
+from projection.facts import Outage, RateLimit
 from projection.inspection.why import why, why_each, why_lane
+from projection.leases import Ending
 from projection.limits import circuit_breaker
-from projection.limits.destination_evidence import Outage
 from projection.models import Destination, LaneHold, ProjectionProtocol, RateBucket, Worker, WorkItem
 from projection.states import State
 from tests.support import factories

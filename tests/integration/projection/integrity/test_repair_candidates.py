@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
+from projection.database.catalogue import fetch
 from projection.database.clock import now
-from projection.database.sending import fetch
 from projection.facts import PER_EVENT
 from projection.integrity.invariants import audit
 from projection.models import Event, WorkItem

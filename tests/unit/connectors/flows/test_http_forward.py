@@ -20,9 +20,9 @@ from connectors.flows.connections import Destination
 from connectors.flows.http_forward import MOST_BYTES_READ, Answer, ForwardFailed, ReceiverAway, envelope, forward, judge
 from connectors.http_client import retry_after_seconds
 from projection.exact_json import parse
-from projection.facts import RetryPolicy
+from projection.facts import ALIVE, Outage, RetryPolicy
 from projection.flows import DeadLetter, Generation, RetryLater
-from projection.limits.destination_evidence import ALIVE, Outage, outage_of
+from projection.limits.destinations import outage_of
 from projection.testing import make_generation, make_input, make_route
 from tests.support.receiver import Receiver, Reply, receiving
 

@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from projection.admission.generations import Advance, Ambiguous, Create, decide
+from projection.admission.generations import Advance, Create, decide
 from projection.identity import generation_work_id
 from projection.order import Place
+from projection.refusals import Ambiguous
 from projection.rows import WorkRow
 from projection.states import NONTERMINAL, TERMINAL, State
 

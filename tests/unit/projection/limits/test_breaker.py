@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from projection.facts import ALIVE, Outage
 from projection.limits import circuit_breaker
 from projection.limits.circuit_breaker import Health, Outcome, after
-from projection.limits.destination_evidence import ALIVE, Outage
 
 NOW = datetime(2026, 11, 29, 10, 0, 0)
 CERTAIN = Outage("refused", certain=True)

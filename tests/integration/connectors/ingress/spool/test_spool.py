@@ -305,7 +305,7 @@ def test_a_kill_after_a_refused_record_got_a_file_of_its_own_doubles_nothing(git
 def test_what_the_server_would_refuse_to_anybody_is_no_fault_of_a_record(github: Ingress, error: OperationalError) -> None:
     spooled(github, ("d-1", b"{}"), ("d-2", b"{}"))
     drain = Drain(apart_seconds=0.0)
-    read_only_server = mock.patch("projection.database.read_only.ask", side_effect=error)
+    read_only_server = mock.patch("projection.database.outages.probe_writes", side_effect=error)
     with mock.patch.object(type(Receipt.objects), "insert_receipt", side_effect=error), read_only_server:
         for _ in range(2 * spool_drain.TRIES):
             with pytest.raises(OperationalError):
@@ -398,7 +398,7 @@ def test_the_health_of_a_host_names_what_its_spool_set_aside_and_what_waits_in_i
 def test_while_the_database_is_away_nothing_leaves_the_spool(github: Ingress) -> None:
     spooled(github, ("d-1", b"{}"))
     drain = Drain()
-    with away(), mock.patch("projection.database.read_only.ask", side_effect=GONE), pytest.raises(OperationalError):
+    with away(), mock.patch("projection.database.outages.probe_writes", side_effect=GONE), pytest.raises(OperationalError):
         drain.run()
     assert not spool_files.is_empty()
     with mock.patch.object(spool_drain, "_database_now", side_effect=GONE):

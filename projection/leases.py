@@ -1,0 +1,66 @@
+"""Work under a lease, as values: what a claim took, and how its attempt ended.
+
+The folders that claim, run and complete hand each other these, so that none of them imports another for a value. They stand on rows,
+which `facts.py` knows nothing of.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from projection.facts import Outage, RouteFacts, Seen
+from projection.rows import EventRow, WorkRow
+from projection.states import State
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """One item under our lease, with its selected event and the route version that made it."""
+
+    item: WorkRow
+    selected: EventRow
+    route: RouteFacts
+    starts_at: float = 0.0
+    """Moment of this process's monotonic clock before which a limit forbids its start; 0: it may start at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How one attempt ended, under which lease. `row` is the item as it was claimed; what hand-off needs of it never changes.
+
+    `state` is a terminal state or `retry`; with `retry` the item runs again after `delay_ms`. `outcome` names the failure row
+    (`retry`, `dead`, `deferred`, `timeout`, `rescued`), empty for none; `give_back` is 1 when the attempt does not count.
+    """
+
+    row: WorkRow
+    token: str
+    state: State
+    outcome: str = ""
+    error: str = ""
+    delay_ms: int = 0
+    give_back: int = 0
+    owner: str = ""
+    destination: str = ""
+    frees_place: bool = False
+    """Whether another attempt may begin by it, because a limit says how many run at once."""
+    seen: Outage | Seen | None = None
+    """What the failure says of the destination."""
+    spared: Ending | None = None
+    """How it ends instead, without using the budget, when the destination turns out to be away."""
+
+    @property
+    def item_id(self) -> int:
+        return self.row.id
+
+    @property
+    def lease(self) -> tuple[int, str]:
+        """(Work item id, token)."""
+        return self.row.id, self.token
+
+    @property
+    def work_id(self) -> str:
+        return self.row.work_id
+
+    @property
+    def attempt(self) -> int:
+        return self.row.attempts
