@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from connectors.operations.ingress_audit import INGRESS_INVARIANTS
+from projection.integrity.invariants import INVARIANTS
+
 ROOT = Path(__file__).parents[3]
 SOURCES = ("connectors", "projection", "ops_ui", "tests", "templates", "script")
 DOCUMENTS = sorted(
@@ -16,6 +19,10 @@ DOCUMENTS = sorted(
 )
 LINK = re.compile(r"(?<!`)\]\(([^)\s]+)\)")
 NAME = re.compile(r"`((?:projection|connectors|ops_ui)(?:\.[a-z_A-Z]\w*)+)`")
+ELSEWHERE = re.compile(
+    r"\((?:protocol|acceptance) [\w ]|\bseed steps?\b|\((?:[SI] \d+[,;) ])|\b(?:acceptance|system|interfaces|layout)\.md\b"
+)
+"""Pages that are not in the repository, and their numbers."""
 PLACE = re.compile(r"`((?:projection|connectors|ops_ui|tests|templates|docs|script)/[\w./]*)`")
 
 
@@ -70,6 +77,20 @@ def test_what_code_and_tests_cite_is_there() -> None:
     assert len(found) > 50
     known = {document: anchors(ROOT / document) for _, document, _ in found if (ROOT / document).exists()}
     assert [one for one in sorted(found) if one[1] not in known or (one[2] and one[2] not in known[one[1]])] == []
+
+
+def test_nothing_cites_pages_that_are_not_here() -> None:
+    texts = {
+        path: path.read_text(encoding="utf-8") for name in SOURCES for path in (ROOT / name).rglob("*.py") if path != Path(__file__)
+    }
+    texts |= {path: path.read_text(encoding="utf-8") for name in SOURCES for path in (ROOT / name).rglob("*.sql")}
+    assert [(names_of(path), found[0]) for path, text in texts.items() if (found := ELSEWHERE.search(text))] == []
+
+
+def test_the_protocol_lists_every_invariant_of_the_audit() -> None:
+    section = prose(ROOT / "docs" / "protocol.md").partition("## Invariants")[2]
+    listed = set(re.findall(r"`([a-z_]+)`", section))
+    assert listed == {invariant.name for invariant in (*INVARIANTS, *INGRESS_INVARIANTS)}
 
 
 @pytest.mark.parametrize("document", [one for one in DOCUMENTS if "CHANGELOG" not in one.name], ids=names_of)
