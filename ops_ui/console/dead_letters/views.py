@@ -15,10 +15,10 @@ from ops_ui.console.base.pages import Urls, page, show
 from ops_ui.console.dead_letters import heat
 from ops_ui.console.dead_letters import reads as dead_reads
 from ops_ui.console.dead_letters.filter import DeadLetterFilter
+from ops_ui.console.dead_letters.table import DeadLetterTable
 from ops_ui.console.generations import views as generations
 from ops_ui.console.lists import exports, keyset
 from ops_ui.console.lists.exports import Export
-from ops_ui.console.lists.tables import DeadLetterTable
 from projection.database import clock
 from projection.models import WorkItem
 from projection.states import State

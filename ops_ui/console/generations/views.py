@@ -14,9 +14,9 @@ from ops_ui.console.base.pages import Listing, Urls, page, show, show_list
 from ops_ui.console.base.why_links import told
 from ops_ui.console.generations import range_reads
 from ops_ui.console.generations.actions import offers
+from ops_ui.console.generations.filter import GenerationFilter
+from ops_ui.console.generations.table import WorkTable
 from ops_ui.console.lists import charts
-from ops_ui.console.lists.filters import GenerationFilter
-from ops_ui.console.lists.tables import WorkTable
 from ops_ui.console.payloads.masks import erasure_of
 from ops_ui.console.payloads.panels import event_panel
 from projection.facts import flow_name

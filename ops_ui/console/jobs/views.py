@@ -18,10 +18,10 @@ from connectors.operations.work_filters import WorkFilter, from_json
 from ops_ui.console.base import labels, navigation
 from ops_ui.console.base.actions import action, actor_of, back, reason_of
 from ops_ui.console.base.pages import Urls, page, show
-from ops_ui.console.jobs import filter_words
+from ops_ui.console.jobs import export, filter_words
 from ops_ui.console.jobs import reads as job_reads
 from ops_ui.console.jobs.progress import Progress, progress, standing
-from ops_ui.console.lists import export_columns, exports, keyset
+from ops_ui.console.lists import exports, keyset
 from ops_ui.console.lists.exports import Export
 from ops_ui.monitoring import counts
 from projection.bulk import jobs
@@ -53,7 +53,7 @@ def listing(request: HttpRequest) -> HttpResponseBase:
     wanted = exports.requested(request)
     if wanted is not None:
         read = partial(keyset.page, Job.objects.all(), keyset.NEWEST_FIRST)
-        return exports.answer(request, Export("replays", read, export_columns.jobs), wanted)
+        return exports.answer(request, Export("replays", read, export.jobs), wanted)
     cursor = keyset.Cursor.parse(request.GET.get("at", ""))
     found = keyset.page(Job.objects.all(), keyset.NEWEST_FIRST, cursor)
     context = {"found": found, "lines": [_line(job) for job in found.rows], "at_start": cursor is None}
@@ -84,8 +84,8 @@ def detail(request: HttpRequest, job_id: int) -> HttpResponseBase:
     state = ItemState(outcome) if outcome in set(ItemState) else None
     wanted = exports.requested(request)
     if wanted is not None:
-        read = export_columns.result_pages(job.id, state)
-        return exports.answer(request, Export(f"replay-{job.id}", read, export_columns.results), wanted)
+        read = export.result_pages(job.id, state)
+        return exports.answer(request, Export(f"replay-{job.id}", read, export.results), wanted)
     place = job_reads.parse(request.GET.get("from", ""))
     items = job_reads.results(job.id, state, place)
     became = job_reads.became(job.id)

@@ -9,12 +9,13 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 from ops_ui.console.base import labels, navigation
 from ops_ui.console.base.pages import Urls, page, show
 from ops_ui.console.base.why_links import told
+from ops_ui.console.generations.table import WorkTable
+from ops_ui.console.lanes import export
 from ops_ui.console.lanes import reads as lane_reads
 from ops_ui.console.lanes import strip as lane_strip
-from ops_ui.console.lists import export_columns, exports, keyset
+from ops_ui.console.lanes.filter import LaneFilter
+from ops_ui.console.lists import exports, keyset
 from ops_ui.console.lists.exports import Export
-from ops_ui.console.lists.filters import LaneFilter
-from ops_ui.console.lists.tables import WorkTable
 from projection.database import clock
 from projection.inspection.why import why, why_each
 from projection.models import LaneHold, WorkItem
@@ -31,7 +32,7 @@ def listing(request: HttpRequest) -> HttpResponseBase:
     chosen = filters.form.cleaned_data.get("head", "") if filters.form.is_valid() else ""
     wanted = exports.requested(request)
     if wanted is not None:
-        return exports.answer(request, Export("lanes", export_columns.lane_pages(chosen), export_columns.lanes), wanted)
+        return exports.answer(request, Export("lanes", export.lane_pages(chosen), export.lanes), wanted)
     if chosen == "held":
         found = lane_reads.held(cursor)
         lanes = found.rows

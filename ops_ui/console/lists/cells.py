@@ -111,3 +111,16 @@ def message(text: str | None) -> SafeString:
     """The first line of an error, short enough for a row."""
     line = (text or "").strip().splitlines()[0] if (text or "").strip() else ""
     return exact(line if len(line) <= MESSAGE_SHOWN else line[:MESSAGE_SHOWN] + "…") if line else NONE
+
+
+class HashedTable(ConsoleTable):
+    """Rows with hashes of texts that may be masked. `hashes`: whether these may be told; asked when they are exported."""
+
+    def __init__(
+        self, rows: list[Any], *, names: Mapping[int, str] | None = None, hashes: Callable[[], bool] | None = None
+    ) -> None:
+        super().__init__(rows, names=names)
+        self._hashes = hashes
+
+    def told(self, digest: str) -> str | None:
+        return digest if self._hashes and self._hashes() else None

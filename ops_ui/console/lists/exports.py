@@ -159,3 +159,11 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float):
         return value
     return str(value)
+
+
+def member(name: str) -> Callable[[Any], Any]:
+    return lambda row: getattr(row, name)
+
+
+def member_of(part: str, name: str) -> Callable[[Any], Any]:
+    return lambda row: getattr(getattr(row, part), name)

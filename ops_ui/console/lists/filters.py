@@ -9,15 +9,12 @@ from django import forms
 from django.core.validators import RegexValidator
 from django.db.models import QuerySet
 
-from connectors.models import Pack, Receipt, Record, Route
+from connectors.models import Pack, Route
 from connectors.operations.work_filters import moment
 from ops_ui.console.lists.keyset import NEWEST_FIRST, Order
-from ops_ui.console.sources.reads import Which
-from projection.models import Event, WorkItem
-from projection.states import NONTERMINAL, ReceiptState, State
 
 CHOICES_SHOWN: Final = 500
-UNROUTED: Final = "~unrouted"
+
 FORMS: Final = "How long ago, such as 2h or 7d, or a time such as 2026-01-31T10:00Z (without a zone: UTC)"
 """How a time is written."""
 
@@ -89,106 +86,3 @@ class ListFilter(django_filters.FilterSet):
 
     def by_pack(self, rows: QuerySet[Any], _name: str, value: str) -> QuerySet[Any]:
         return rows.filter(pack_id__in=list(Pack.objects.filter(name=value).values_list("id", flat=True)))
-
-
-class ReceiptFilter(ListFilter):
-    windowed = frozenset({"pack"})
-    state = django_filters.ChoiceFilter(choices=[(s.value, s.value) for s in ReceiptState], empty_label="any")
-    delivery = exact_filter("Delivery id", "idempotency_key")
-    pack = django_filters.ChoiceFilter(label="Pack", choices=pack_choices, method="by_pack", empty_label="any")
-
-    class Meta:
-        model = Receipt
-        fields: list[str] = []
-
-    def order(self) -> Order:
-        """By state: ix_receipt_state (state, received, id); else the primary key."""
-        given = self.given()
-        return Order("received_at", index="ix_receipt_state" if len(given) == 1 else "") if "state" in given else NEWEST_FIRST
-
-
-class EventFilter(ListFilter):
-    windowed = frozenset({"kind", "route"})
-    source = exact_filter("Source id", "source_id")
-    delivery = exact_filter("Delivery id", "delivery_id")
-    kind = exact_filter("Event kind", "event_kind")
-    route = django_filters.ChoiceFilter(
-        label="Route", choices=lambda: [(UNROUTED, "(unrouted)"), *route_choices()], method="by_event_route", empty_label="any"
-    )
-
-    class Meta:
-        model = Event
-        fields: list[str] = []
-
-    def by_event_route(self, rows: QuerySet[Any], _name: str, value: str) -> QuerySet[Any]:
-        return rows.filter(route_id=None) if value == UNROUTED else self.by_route(rows, _name, value)
-
-
-class GenerationFilter(ListFilter):
-    windowed = frozenset({"route"})
-    state = django_filters.ChoiceFilter(
-        label="State", choices=[(s.value, s.value) for s in State], method="by_state", empty_label="any"
-    )
-    source = exact_filter("Source lane", "source_lane")
-    work = key_filter("Work id", "work_id")
-    route = django_filters.ChoiceFilter(label="Route", choices=route_choices, method="by_route", empty_label="any")
-
-    class Meta:
-        model = WorkItem
-        fields: list[str] = []
-
-    def by_state(self, rows: QuerySet[Any], _name: str, value: str) -> QuerySet[Any]:
-        """A nonterminal row has no end, said so that ix_work_terminal (state, terminal, id) gives the rows in order of id."""
-        return rows.filter(state=value, terminal_at=None) if State(value) in NONTERMINAL else rows.filter(state=value)
-
-    def order(self) -> Order:
-        """By state: ix_work_terminal (state, ended, id); else the primary key."""
-        given = self.given()
-        state = given.get("state")
-        index = "ix_work_terminal" if state and len(given) == 1 else ""
-        return Order("terminal_at" if state and State(state) not in NONTERMINAL else "id", index=index)
-
-
-class SourceFilter(ListFilter):
-    """What the list of sources reads by (`source_reads.sources`)."""
-
-    source = exact_filter("Source id", "source_id")
-    type = exact_filter("Source type", "source_type")
-    kind = exact_filter("Kind of the newest event", "event_kind")
-    namespace = exact_filter("Namespace", "namespace")
-
-    class Meta:
-        model = Event
-        fields: list[str] = []
-
-    def which(self) -> Which:
-        return Which(**self.given())
-
-
-class RecordFilter(ListFilter):
-    windowed = frozenset({"kind"})
-    source = exact_filter("Source id", "source_id")
-    kind = exact_filter("Event kind", "event_kind")
-
-    class Meta:
-        model = Record
-        fields: list[str] = []
-
-
-class LaneFilter(django_filters.FilterSet):
-    """Which lanes: by the state of the item in front, or those that an operator holds."""
-
-    head = django_filters.ChoiceFilter(
-        label="Lanes",
-        choices=[("processing", "running"), ("retry", "waiting to retry"), ("pending", "waiting to start"), ("held", "held")],
-        empty_label="all",
-        method="kept",
-    )
-
-    class Meta:
-        model = WorkItem
-        fields: list[str] = []
-
-    def kept(self, rows: QuerySet[Any], _name: str, _value: str) -> QuerySet[Any]:
-        """The view reads lanes in its own way (`lane_reads.heads`)."""
-        return rows

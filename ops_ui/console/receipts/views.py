@@ -13,11 +13,11 @@ from django.urls import reverse
 from connectors.models import Endpoint, Pack, Receipt, UnverifiedDelivery
 from ops_ui.console.base import labels, navigation
 from ops_ui.console.base.pages import Listing, Urls, page, show, show_list
-from ops_ui.console.lists.filters import ReceiptFilter
-from ops_ui.console.lists.tables import ReceiptTable, UnverifiedTable
 from ops_ui.console.payloads import reads as payload_reads
 from ops_ui.console.payloads.masks import erasure_of
 from ops_ui.console.payloads.panels import Panel, masked_file, may_see_hashes, panel
+from ops_ui.console.receipts.filter import ReceiptFilter
+from ops_ui.console.receipts.table import ReceiptTable, UnverifiedTable
 from projection.masking import HIDDEN
 from projection.models import Event, WorkItem
 

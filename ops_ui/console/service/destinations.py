@@ -12,8 +12,9 @@ from connectors.operations import verbs
 from ops_ui.console.base import navigation
 from ops_ui.console.base.actions import action, actor_of, back, reason_of, tell
 from ops_ui.console.base.pages import Urls, page, show
-from ops_ui.console.lists import export_columns, exports
+from ops_ui.console.lists import exports
 from ops_ui.console.lists.exports import Export
+from ops_ui.console.service import export
 from projection.database import clock
 from projection.limits.circuit_breaker import ASKED, CLOSED, FAILING, HALF_OPEN, OPEN
 from projection.models import Destination, RateBucket
@@ -55,9 +56,9 @@ def listing(request: HttpRequest) -> HttpResponseBase:
     limits = [_limit(row, now) for row in RateBucket.objects.order_by("namespace", "name", "id")[:SHOWN]]
     wanted = exports.requested(request)
     if wanted is not None:
-        asked = Export("destinations", exports.whole(rows), export_columns.destinations)
+        asked = Export("destinations", exports.whole(rows), export.destinations)
         if request.GET.get("list") == "limits":
-            asked = Export("limits", exports.whole(limits), export_columns.limits)
+            asked = Export("limits", exports.whole(limits), export.limits)
         return exports.answer(request, asked, wanted)
     context = {
         "troubled": sorted((line for line in rows if line.row.state != CLOSED), key=lambda line: not line.is_parked),

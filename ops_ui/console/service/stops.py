@@ -20,8 +20,9 @@ from connectors.operations.lane_names import NamedLane, find_lanes
 from ops_ui.console.base import navigation
 from ops_ui.console.base.actions import action, actor_of, back, reason_of, tell
 from ops_ui.console.base.pages import Urls, page, show
-from ops_ui.console.lists import export_columns, exports
+from ops_ui.console.lists import exports
 from ops_ui.console.lists.exports import Export
+from ops_ui.console.service import export
 from ops_ui.monitoring import counts
 from projection.database import clock
 from projection.inspection.backlog import Backlog
@@ -55,7 +56,7 @@ def listing(request: HttpRequest) -> HttpResponseBase:
     stopped = [one for kind in KINDS for one in _stopped(request, kind, now)]
     wanted = exports.requested(request)
     if wanted is not None:
-        return exports.answer(request, Export("pauses", exports.whole(stopped), export_columns.pauses), wanted)
+        return exports.answer(request, Export("pauses", exports.whole(stopped), export.pauses), wanted)
     forms = [(kind, _names(kind)) for kind in KINDS if request.user.has_perm(f"connectors.pause_{kind}")]
     held = counts.lanes_held(counts.CONSOLE_CAP)
     given = [(kind, names) for kind, names in forms if names]

@@ -12,8 +12,9 @@ from connectors.models import Upkeep
 from connectors.operations import audit_results
 from ops_ui.console.base import navigation
 from ops_ui.console.base.pages import Urls, page, show
-from ops_ui.console.lists import export_columns, exports
+from ops_ui.console.lists import exports
 from ops_ui.console.lists.exports import Export
+from ops_ui.console.service import export
 from ops_ui.monitoring import counts
 from projection.database import clock
 from projection.execution.heartbeat import ALIVE_SECONDS
@@ -32,7 +33,7 @@ def listing(request: HttpRequest) -> HttpResponseBase:
     gone = list(seen.order_by("-seen_at", "id")[:WORKERS_SHOWN])
     wanted = exports.requested(request)
     if wanted is not None:
-        return exports.answer(request, Export("workers", exports.whole([*alive, *gone]), export_columns.workers), wanted)
+        return exports.answer(request, Export("workers", exports.whole([*alive, *gone]), export.workers), wanted)
     upkeep = list(Upkeep.objects.exclude(name=audit_results.NAME).order_by("name"))
     proof = audit_results.last()
     days = settings.HEADRACE_RETENTION_DAYS, settings.HEADRACE_DEAD_RETENTION_DAYS

@@ -12,8 +12,9 @@ from connectors import secrets
 from connectors.models import Connection, Route
 from ops_ui.console.base import navigation
 from ops_ui.console.base.pages import Urls, page, show
-from ops_ui.console.lists import export_columns, exports
+from ops_ui.console.lists import exports
 from ops_ui.console.lists.exports import Export
+from ops_ui.console.setup import export
 from projection.database import clock
 
 SHOWN: Final = 500
@@ -41,7 +42,7 @@ def listing(request: HttpRequest) -> HttpResponseBase:
     ]
     wanted = exports.requested(request)
     if wanted is not None:
-        return exports.answer(request, Export("connections", exports.whole(rows), export_columns.connections), wanted)
+        return exports.answer(request, Export("connections", exports.whole(rows), export.connections), wanted)
     return show(request, "console/setup/connections.html", "Connections", rows=rows)
 
 

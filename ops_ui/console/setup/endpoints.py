@@ -20,9 +20,9 @@ from connectors.states import EndpointState
 from ops_ui.console.base import navigation
 from ops_ui.console.base.form_fields import Field, with_problems
 from ops_ui.console.base.pages import Urls, page, show
-from ops_ui.console.lists import export_columns, exports
+from ops_ui.console.lists import exports
 from ops_ui.console.lists.exports import Export
-from ops_ui.console.setup import configuring, endpoint_forms, endpoint_reads, onboarding
+from ops_ui.console.setup import configuring, endpoint_forms, endpoint_reads, export, onboarding
 from projection.database import clock
 
 SHOWN: Final = 500
@@ -39,7 +39,7 @@ def listing(request: HttpRequest) -> HttpResponseBase:
     rows = [(endpoint_reads.row(one, now), packs.get(one.pack_id)) for one in found]
     wanted = exports.requested(request)
     if wanted is not None:
-        return exports.answer(request, Export("endpoints", exports.whole(rows), export_columns.endpoints), wanted)
+        return exports.answer(request, Export("endpoints", exports.whole(rows), export.endpoints), wanted)
     context = {
         "rows": rows,
         "may_create": configuring.may_change(request, "connectors.add_endpoint"),

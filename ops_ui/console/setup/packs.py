@@ -25,9 +25,9 @@ from connectors.states import LIVE_PACK_STATES, EndpointState, PackState
 from ops_ui.console.base import navigation
 from ops_ui.console.base.actions import REASON_CHARACTERS, action, actor_of, reason_of
 from ops_ui.console.base.pages import Urls, page, show
-from ops_ui.console.lists import export_columns, exports
+from ops_ui.console.lists import exports
 from ops_ui.console.lists.exports import Export
-from ops_ui.console.setup import configuring, endpoint_reads
+from ops_ui.console.setup import configuring, endpoint_reads, export
 from ops_ui.console.setup.endpoint_reads import EndpointRow
 from projection.database import clock
 
@@ -65,7 +65,7 @@ def listing(request: HttpRequest) -> HttpResponseBase:
     rows = [_row(one, ends, keys, known) for one in packs]
     wanted = exports.requested(request)
     if wanted is not None:
-        return exports.answer(request, Export("packs", exports.whole(rows), export_columns.packs), wanted)
+        return exports.answer(request, Export("packs", exports.whole(rows), export.packs), wanted)
     context = {
         "packs": rows,
         "available": [(name, code.version, _about(code)) for name, code in sorted(known.items())],

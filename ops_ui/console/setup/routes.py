@@ -24,9 +24,9 @@ from ops_ui.console.base import navigation
 from ops_ui.console.base.actions import REASON_CHARACTERS, action, actor_of, reason_of
 from ops_ui.console.base.form_fields import Field, filled, with_problems
 from ops_ui.console.base.pages import Listing, Urls, page, show, show_list
-from ops_ui.console.lists.tables import RouteTable, route_state
 from ops_ui.console.setup import configuring, endpoint_forms, route_changes, route_forms
 from ops_ui.console.setup.route_forms import OneRoute
+from ops_ui.console.setup.route_table import RouteTable, route_state
 from projection.facts import RetryPolicy, RouteFacts, flow_name
 
 PUBLISH: Final = "connectors.publish_route"

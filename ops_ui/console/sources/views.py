@@ -10,12 +10,12 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 from connectors.models import Record
 from ops_ui.console.base import labels, navigation
 from ops_ui.console.base.pages import Listing, Urls, page, show, show_list
-from ops_ui.console.lists.filters import SourceFilter
-from ops_ui.console.lists.tables import SourceTable
 from ops_ui.console.sources import reads as source_reads
 from ops_ui.console.sources import records
 from ops_ui.console.sources import timeline as source_timeline
+from ops_ui.console.sources.filter import SourceFilter
 from ops_ui.console.sources.reads import History, Source
+from ops_ui.console.sources.table import SourceTable
 from projection.database import clock
 from projection.inspection.why import why
 from projection.inspection.why_decision import Why

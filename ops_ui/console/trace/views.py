@@ -15,8 +15,9 @@ from connectors.operations.trace import trace as trace_of
 from ops_ui.console.base import labels, navigation
 from ops_ui.console.base.pages import Urls, page, show
 from ops_ui.console.base.why_links import Told, told
-from ops_ui.console.lists import export_columns, exports
+from ops_ui.console.lists import exports
 from ops_ui.console.lists.exports import Export
+from ops_ui.console.trace import export
 from ops_ui.console.trace import steps as trace_steps
 from projection.database import clock
 from projection.inspection.why import why_each
@@ -48,8 +49,8 @@ def trace(request: HttpRequest) -> HttpResponseBase:
         found = _permitted(request, found)
         wanted = exports.requested(request)
         if wanted is not None and found.matches:
-            rows = exports.whole(export_columns.traced(found))
-            return exports.answer(request, Export("trace", rows, export_columns.trace), wanted)
+            rows = exports.whole(export.traced(found))
+            return exports.answer(request, Export("trace", rows, export.trace), wanted)
         context |= {"text": text, "trace": found, **_facts(found)}
     else:
         context["examples"] = _examples(request)

@@ -8,8 +8,10 @@ import pytest
 
 from connectors.operations.work_filters import WorkFilter
 from ops_ui.console.dead_letters.filter import BY_DEATH, select
+from ops_ui.console.generations.filter import GenerationFilter
 from ops_ui.console.lists import keyset
-from ops_ui.console.lists.filters import GenerationFilter, ListFilter, ReceiptFilter
+from ops_ui.console.lists.filters import ListFilter
+from ops_ui.console.receipts.filter import ReceiptFilter
 from projection.models import WorkItem
 from projection.states import ReceiptState, State
 from tests.support import rows
