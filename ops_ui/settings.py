@@ -106,6 +106,8 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
             ],
+            # Named here, not found in a `templatetags` folder: they belong to the console, which is no app of its own.
+            "libraries": {"console": "ops_ui.console.base.tags", "operations": "ops_ui.console.base.operation_tags"},
         },
     }
 ]

@@ -6,14 +6,16 @@ each new connection is looked at once, before anything else is sent over it.
 
 from __future__ import annotations
 
-from typing import Any
+from contextlib import closing
+from typing import Any, Final
 
 from django.db import OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 
 from ops_ui.config.database_url import demands_tls
-from ops_ui.start.database_server import TLS_FAILED, is_encrypted
+
+TLS_FAILED: Final = 2026
 
 
 def register() -> None:
@@ -26,3 +28,11 @@ def refuse_clear_text(connection: BaseDatabaseWrapper, **_: Any) -> None:
     if demands_tls(connection.settings_dict) and not is_encrypted(connection.connection):
         connection.close()
         raise OperationalError(TLS_FAILED, "HEADRACE_DATABASE_URL demands TLS, and the server does not offer it")
+
+
+def is_encrypted(connection: Any) -> bool:
+    """Whether this connection is under TLS. MariaDB's client library takes `ssl_mode=REQUIRED` as a wish, so it must be looked up."""
+    with closing(connection.cursor()) as cursor:
+        cursor.execute("SHOW SESSION STATUS LIKE 'Ssl_cipher'")
+        row = cursor.fetchone()
+    return bool(row and row[1])

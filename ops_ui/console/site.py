@@ -42,10 +42,8 @@ class ConsoleSite(AdminSite):
     def get_urls(self) -> Urls:
         # Views import models; this module is imported while the apps load.
         from ops_ui.console.audit import views as audit
-        from ops_ui.console.base import actions
         from ops_ui.console.dead_letters import views as dead_letters
         from ops_ui.console.events import views as events
-        from ops_ui.console.generations import actions as work_actions
         from ops_ui.console.generations import comparisons
         from ops_ui.console.generations import views as generations
         from ops_ui.console.help import views as help
@@ -53,7 +51,6 @@ class ConsoleSite(AdminSite):
         from ops_ui.console.jobs import views as jobs
         from ops_ui.console.lanes import views as lanes
         from ops_ui.console.payloads import reveals
-        from ops_ui.console.receipts import actions as receipt_actions
         from ops_ui.console.receipts import views as receipts
         from ops_ui.console.service import destinations, stops, workers
         from ops_ui.console.setup import connections, endpoint_actions, endpoints, packs, routes
@@ -61,10 +58,11 @@ class ConsoleSite(AdminSite):
         from ops_ui.console.sources import views as sources
         from ops_ui.console.trace import views as trace
 
-        # a verb before a key
-        acting = (actions, bulk, work_actions, stops, receipt_actions, reveals)
-        rooms = (
-            *acting,
+        # A verb before a key: `bulk`, `stops` and `reveals` have addresses that a page's key would match.
+        flow = (
+            bulk,
+            stops,
+            reveals,
             trace,
             comparisons,
             receipts,
@@ -75,10 +73,9 @@ class ConsoleSite(AdminSite):
             jobs,
             sources,
             records,
-            destinations,
         )
-        setup = (workers, audit, endpoint_actions, endpoints, packs, routes, connections, help)
-        pages = [one for room in (*rooms, *setup) for one in room.URLS]
+        setup = (endpoint_actions, endpoints, packs, routes, connections)
+        pages = [one for page in (*flow, *setup, destinations, workers, audit, help) for one in page.URLS]
         return [*(path(url, self.admin_view(view), name=name) for url, view, name in pages), *super().get_urls()]
 
     # The override answers with its own page instead of a TemplateResponse, and has no use for another context.

@@ -9,12 +9,12 @@ from typing import Any, Final
 import MySQLdb
 
 from ops_ui.config.database_url import demands_tls
+from ops_ui.config.tls import TLS_FAILED, is_encrypted
 from ops_ui.start import CannotStart
 
 UNKNOWN_DATABASE: Final = 1049
 REFUSED: Final = {1044, 1045, 1698, 1130, 1227, 1142}
 """Access denied for a database or user, host not allowed, privilege missing."""
-TLS_FAILED: Final = 2026
 CONNECT_SECONDS: Final = 10
 
 
@@ -30,14 +30,6 @@ def connect(settings: Mapping[str, Any], name: str = "") -> Any:
         connection.close()
         raise MySQLdb.OperationalError(TLS_FAILED, "the server does not offer TLS")
     return connection
-
-
-def is_encrypted(connection: Any) -> bool:
-    """Whether this connection is under TLS. MariaDB's client library takes `ssl_mode=REQUIRED` as a wish, so it must be looked up."""
-    with closing(connection.cursor()) as cursor:
-        cursor.execute("SHOW SESSION STATUS LIKE 'Ssl_cipher'")
-        row = cursor.fetchone()
-    return bool(row and row[1])
 
 
 def ensure_database(settings: Mapping[str, Any]) -> bool:

@@ -22,7 +22,8 @@ from cryptography.x509.oid import NameOID
 
 from ops_ui.backup.database_programs import load_program, option_file
 from ops_ui.config.database_url import database
-from ops_ui.start.database_server import connect, is_encrypted
+from ops_ui.config.tls import is_encrypted
+from ops_ui.start.database_server import connect
 from tests.acceptance.private_server import IS_INSTALLED
 from tests.support.running import state_folder, wait_until
 

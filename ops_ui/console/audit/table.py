@@ -11,6 +11,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from ops_ui.console.base.tags import exact, when
 from ops_ui.console.lists.cells import (
     ConsoleTable,
     NumberColumn,
@@ -18,7 +19,6 @@ from ops_ui.console.lists.cells import (
     WhenColumn,
     link,
 )
-from ops_ui.templatetags.console import exact, when
 
 
 class AuditTable(ConsoleTable):

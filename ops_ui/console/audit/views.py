@@ -14,7 +14,7 @@ from ops_ui.console.audit import reads as audit_reads
 from ops_ui.console.audit.reads import AuditFilter
 from ops_ui.console.audit.table import AuditTable
 from ops_ui.console.base import navigation
-from ops_ui.console.base.pages import Listing, Urls, page, show, show_list
+from ops_ui.console.pages import Listing, Urls, page, show, show_list
 from projection.cli import iso
 
 AROUND: Final = timedelta(minutes=5)

@@ -9,6 +9,7 @@ import django_tables2 as tables
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from ops_ui.console.base.tags import NONE, badge, short
 from ops_ui.console.lists.cells import (
     ConsoleTable,
     NumberColumn,
@@ -17,7 +18,6 @@ from ops_ui.console.lists.cells import (
     link,
     message,
 )
-from ops_ui.templatetags.console import NONE, badge, short
 
 
 class DeadLetterTable(ConsoleTable):

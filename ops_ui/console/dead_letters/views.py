@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
-from django.http import HttpRequest, HttpResponseBase
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.vary import vary_on_headers
 
+from connectors.operations import verbs
+from ops_ui.console.actions import action, actor_of, back, reason_of
 from ops_ui.console.base import labels, navigation
-from ops_ui.console.base.pages import Urls, page, show
 from ops_ui.console.dead_letters import heat
 from ops_ui.console.dead_letters import reads as dead_reads
 from ops_ui.console.dead_letters.filter import DeadLetterFilter
@@ -19,9 +21,17 @@ from ops_ui.console.dead_letters.table import DeadLetterTable
 from ops_ui.console.generations import views as generations
 from ops_ui.console.lists import exports, keyset
 from ops_ui.console.lists.exports import Export
+from ops_ui.console.pages import Urls, page, show
 from projection.database import clock
 from projection.models import WorkItem
+from projection.refusals import Refused
+from projection.replay.decision import Deferred, Replayed
+from projection.replay.discard import Discarded
 from projection.states import State
+
+CHOSEN_AT_ONCE: Final = 200
+"""Dead items of one request and transaction: a page of them fits well; more is the work of a bulk job, which takes its time."""
+REFUSALS_SHOWN: Final = 5
 
 
 @page(navigation.DEAD_LETTERS)
@@ -78,7 +88,57 @@ def detail(request: HttpRequest, work_id: str) -> HttpResponseBase:
     return show(request, "console/generations/generation.html", "Dead letter", **generations.facts(request, item))
 
 
+@action("projection.replay_workitem")
+def replay(request: HttpRequest) -> HttpResponse:
+    """Replays the dead items named by `work`, for `reason`; each succeeds or is refused on its own."""
+    chosen = _chosen(request, "Nothing was replayed")
+    reason = reason_of(request, "Nothing was replayed") if chosen else None
+    if chosen and reason:
+        retarget = request.POST.get("retarget") == "1"
+        results = verbs.replay(chosen, actor=actor_of(request), reason=reason, retarget=retarget)
+        done = [one for one in results if isinstance(one, Replayed)]
+        if len(done) == 1:
+            messages.success(request, f"Replayed as {done[0].replay_work_id}.")
+        elif done:
+            messages.success(request, f"Replayed {len(done)} dead letters.")
+        _tell_left(request, [one for one in results if not isinstance(one, Replayed)], "replayed")
+    return back(request, "admin:dead_letters")
+
+
+@action("projection.discard_workitem")
+def discard(request: HttpRequest) -> HttpResponse:
+    """Discards the dead items named by `work`, for `reason`; each succeeds or is refused on its own."""
+    chosen = _chosen(request, "Nothing was discarded")
+    reason = reason_of(request, "Nothing was discarded") if chosen else None
+    if chosen and reason:
+        results = [verbs.discard(work_id, actor=actor_of(request), reason=reason) for work_id in chosen]
+        done = sum(isinstance(one, Discarded) for one in results)
+        if done:
+            messages.success(request, "Discarded. It stays dead, and is kept as evidence." if done == 1 else f"Discarded {done}.")
+        _tell_left(request, [one for one in results if isinstance(one, Refused)], "discarded")
+    return back(request, "admin:dead_letters")
+
+
+def _chosen(request: HttpRequest, undone: str) -> list[str]:
+    chosen = list(dict.fromkeys(request.POST.getlist("work")))
+    if not chosen:
+        messages.error(request, f"{undone}: choose at least one dead letter.")
+    elif len(chosen) > CHOSEN_AT_ONCE:
+        messages.error(request, f"{undone}: choose at most {CHOSEN_AT_ONCE} here, or all that match a filter.")
+        return []
+    return chosen
+
+
+def _tell_left(request: HttpRequest, left: Sequence[Refused | Deferred], verb: str) -> None:
+    for one in left[:REFUSALS_SHOWN]:
+        messages.warning(request, f"{one.id} was not {verb}: {one.reason}")
+    if len(left) > REFUSALS_SHOWN:
+        messages.warning(request, f"{len(left) - REFUSALS_SHOWN} more were not {verb}.")
+
+
 URLS: Final[Urls] = (
+    ("dead-letters/replay/", replay, "replay"),
+    ("dead-letters/discard/", discard, "discard"),
     ("dead-letters/", listing, "dead_letters"),
     ("dead-letters/<ascii:work_id>/", detail, "dead_letter"),
 )

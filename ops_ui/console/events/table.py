@@ -7,6 +7,7 @@ from typing import Any
 import django_tables2 as tables
 from django.utils.safestring import SafeString
 
+from ops_ui.console.base.tags import exact
 from ops_ui.console.lists.cells import (
     HashedTable,
     NumberColumn,
@@ -14,7 +15,6 @@ from ops_ui.console.lists.cells import (
     WhenColumn,
     link,
 )
-from ops_ui.templatetags.console import exact
 
 
 class EventTable(HashedTable):

@@ -9,10 +9,10 @@ from django.shortcuts import get_object_or_404
 
 from connectors.models import Pack, Receipt, Route
 from ops_ui.console.base import labels, navigation
-from ops_ui.console.base.pages import Listing, Urls, page, show, show_list
 from ops_ui.console.events.filter import EventFilter
 from ops_ui.console.events.table import EventTable
 from ops_ui.console.generations.range_reads import work_of
+from ops_ui.console.pages import Listing, Urls, page, show, show_list
 from ops_ui.console.payloads import reads as payload_reads
 from ops_ui.console.payloads.masks import erasure_of
 from ops_ui.console.payloads.panels import event_panel, masked_file, may_see_hashes

@@ -11,9 +11,9 @@ from django.shortcuts import get_object_or_404
 from django.utils.safestring import SafeString
 
 from ops_ui.console.base import navigation
-from ops_ui.console.base.pages import Urls, page, show
 from ops_ui.console.generations import comparison_reads, range_reads
 from ops_ui.console.generations.comparison_reads import ALL, FIRST, LAST
+from ops_ui.console.pages import Urls, page, show
 from ops_ui.console.payloads.diff import Row, compare
 from ops_ui.console.payloads.marks import json_piece
 from projection.models import WorkItem

@@ -7,6 +7,7 @@ from typing import Any
 import django_tables2 as tables
 from django.utils.safestring import SafeString
 
+from ops_ui.console.base.tags import short
 from ops_ui.console.lists.cells import (
     BadgeColumn,
     ConsoleTable,
@@ -15,7 +16,6 @@ from ops_ui.console.lists.cells import (
     WhenColumn,
     link,
 )
-from ops_ui.templatetags.console import short
 
 
 class WorkTable(ConsoleTable):

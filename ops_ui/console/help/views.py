@@ -7,7 +7,7 @@ from typing import Final
 from django.http import HttpRequest, HttpResponseBase
 
 from ops_ui.console.base import glossary, navigation
-from ops_ui.console.base.pages import Urls, page, show
+from ops_ui.console.pages import Urls, page, show
 
 
 @page(navigation.WORDS)

@@ -13,12 +13,12 @@ from django.urls import reverse
 
 from connectors.operations.bulk_jobs import DEFAULT_RATE
 from connectors.operations.work_filters import UnknownName, WorkFilter, from_json
+from ops_ui.console.actions import action, actor_of, back, demand, reason_of
 from ops_ui.console.base import navigation
-from ops_ui.console.base.actions import action, actor_of, back, demand, reason_of
-from ops_ui.console.base.pages import Urls, page, show
 from ops_ui.console.dead_letters.filter import DeadLetterFilter
 from ops_ui.console.jobs import bulk_previews, filter_words
 from ops_ui.console.jobs.refusal_words import words
+from ops_ui.console.pages import Urls, page, show
 from ops_ui.preview_models import Preview
 from projection.bulk import jobs
 from projection.bulk.job_rows import ItemState, JobKind

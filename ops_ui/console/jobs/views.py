@@ -15,14 +15,14 @@ from django.views.decorators.vary import vary_on_headers
 
 from connectors.operations import bulk_jobs
 from connectors.operations.work_filters import WorkFilter, from_json
+from ops_ui.console.actions import action, actor_of, back, reason_of
 from ops_ui.console.base import labels, navigation
-from ops_ui.console.base.actions import action, actor_of, back, reason_of
-from ops_ui.console.base.pages import Urls, page, show
 from ops_ui.console.jobs import export, filter_words
 from ops_ui.console.jobs import reads as job_reads
 from ops_ui.console.jobs.progress import Progress, progress, standing
 from ops_ui.console.lists import exports, keyset
 from ops_ui.console.lists.exports import Export
+from ops_ui.console.pages import Urls, page, show
 from ops_ui.monitoring import counts
 from projection.bulk import jobs
 from projection.bulk.job_rows import ItemState, JobRow, JobState

@@ -7,7 +7,6 @@ from typing import Final
 from django.http import Http404, HttpRequest, HttpResponseBase
 
 from ops_ui.console.base import labels, navigation
-from ops_ui.console.base.pages import Urls, page, show
 from ops_ui.console.base.why_links import told
 from ops_ui.console.generations.table import WorkTable
 from ops_ui.console.lanes import export
@@ -16,6 +15,7 @@ from ops_ui.console.lanes import strip as lane_strip
 from ops_ui.console.lanes.filter import LaneFilter
 from ops_ui.console.lists import exports, keyset
 from ops_ui.console.lists.exports import Export
+from ops_ui.console.pages import Urls, page, show
 from projection.database import clock
 from projection.inspection.why import why, why_each
 from projection.models import LaneHold, WorkItem

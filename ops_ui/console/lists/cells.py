@@ -14,7 +14,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from ops_ui.console.base import time_zone
-from ops_ui.templatetags.console import NONE, badge, digits, exact, when
+from ops_ui.console.base.tags import NONE, badge, digits, exact, when
 
 MESSAGE_SHOWN = 160
 

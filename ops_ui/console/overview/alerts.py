@@ -10,9 +10,9 @@ from typing import Final
 from django.urls import reverse
 
 from connectors.operations.audit_results import AuditResult
+from ops_ui.console.base.tags import span
 from ops_ui.monitoring import spool_status
 from ops_ui.monitoring.counts import Count
-from ops_ui.templatetags.console import span
 from projection.admission.activation import is_activated
 from projection.states import ReceiptState, State
 

@@ -15,13 +15,13 @@ from django.views.decorators.vary import vary_on_headers
 
 from connectors.operations import audit_results
 from ops_ui.console.base import navigation
-from ops_ui.console.base.pages import page, show
 from ops_ui.console.dead_letters import reads as dead_reads
 from ops_ui.console.lists.charts import age_marks, age_share
 from ops_ui.console.overview import alerts as overview_alerts
 from ops_ui.console.overview import blocked_lanes, input_counts
 from ops_ui.console.overview import reads as flow_reads
 from ops_ui.console.overview.reads import Window
+from ops_ui.console.pages import page, show
 from ops_ui.monitoring import counts
 from ops_ui.monitoring.counts import CONSOLE_CAP, Count, Waiting
 from projection.database import clock

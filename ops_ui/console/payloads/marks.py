@@ -11,8 +11,8 @@ from typing import Final
 
 from django.utils.safestring import SafeString, mark_safe
 
+from ops_ui.console.base.tags import literal
 from ops_ui.console.payloads.json_lines import STRING
-from ops_ui.templatetags.console import literal
 
 _COLON: Final = re.compile(r"[ \t\n\r]*:")
 _TIGHT: Final = re.compile(r":(?![ \t\n\r])")

@@ -16,8 +16,8 @@ from django.views.decorators.cache import never_cache
 
 from connectors import audit_log
 from connectors.models import Pack, Receipt
-from ops_ui.console.base.actions import action, actor_of, back, reason_of
-from ops_ui.console.base.pages import Urls, show
+from ops_ui.console.actions import action, actor_of, back, reason_of
+from ops_ui.console.pages import Urls, show
 from ops_ui.console.payloads import reads as payload_reads
 from ops_ui.console.payloads.panels import REVEAL, attachment
 from ops_ui.console.payloads.reads import Stored

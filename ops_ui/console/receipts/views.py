@@ -6,13 +6,15 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final
 
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 
 from connectors.models import Endpoint, Pack, Receipt, UnverifiedDelivery
+from connectors.routing.quarantine import reroute
+from ops_ui.console.actions import action, actor_of, back, reason_of, tell
 from ops_ui.console.base import labels, navigation
-from ops_ui.console.base.pages import Listing, Urls, page, show, show_list
+from ops_ui.console.pages import Listing, Urls, page, show, show_list
 from ops_ui.console.payloads import reads as payload_reads
 from ops_ui.console.payloads.masks import erasure_of
 from ops_ui.console.payloads.panels import Panel, masked_file, may_see_hashes, panel
@@ -20,6 +22,7 @@ from ops_ui.console.receipts.filter import ReceiptFilter
 from ops_ui.console.receipts.table import ReceiptTable, UnverifiedTable
 from projection.masking import HIDDEN
 from projection.models import Event, WorkItem
+from projection.refusals import Refused
 
 ITEMS_SHOWN: Final = 200
 """Items of one receipt that its page lists (HubSpot sends up to 100)."""
@@ -143,7 +146,20 @@ def unverified_detail(request: HttpRequest, delivery_id: int) -> HttpResponseBas
     return show(request, "console/receipts/unverified.html", f"Failed signature {delivery.id}", **context)
 
 
+@action("connectors.reroute_receipt")
+def reroute_receipt(request: HttpRequest, receipt_id: int) -> HttpResponse:
+    """Gives a quarantined receipt back to the router, for `reason`, with a fresh budget of attempts."""
+    get_object_or_404(Receipt.objects.only("id"), id=receipt_id)
+    reason = reason_of(request, "It was not re-routed")
+    if reason:
+        moved = reroute(receipt_id, actor=actor_of(request), reason=reason)
+        refused = None if moved else Refused(str(receipt_id), "not_quarantined", f"receipt {receipt_id} is not in quarantine")
+        tell(request, refused, "It waits for the router again.")
+    return back(request, "admin:receipt", receipt_id)
+
+
 URLS: Final[Urls] = (
+    ("receipts/<int:receipt_id>/reroute/", reroute_receipt, "reroute_receipt"),
     ("receipts/", listing, "receipts"),
     ("receipts/<int:receipt_id>/", detail, "receipt"),
     ("receipts/<int:receipt_id>/body", body, "receipt_body"),

@@ -9,11 +9,11 @@ from typing import Final
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
 from connectors.operations import verbs
+from ops_ui.console.actions import action, actor_of, back, reason_of, tell
 from ops_ui.console.base import navigation
-from ops_ui.console.base.actions import action, actor_of, back, reason_of, tell
-from ops_ui.console.base.pages import Urls, page, show
 from ops_ui.console.lists import exports
 from ops_ui.console.lists.exports import Export
+from ops_ui.console.pages import Urls, page, show
 from ops_ui.console.service import export
 from projection.database import clock
 from projection.limits.circuit_breaker import ASKED, CLOSED, FAILING, HALF_OPEN, OPEN

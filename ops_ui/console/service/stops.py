@@ -17,11 +17,11 @@ from connectors.configuration.pausing import Kind, Paused
 from connectors.models import Namespace, Pack, Route
 from connectors.operations import verbs
 from connectors.operations.lane_names import NamedLane, find_lanes
+from ops_ui.console.actions import action, actor_of, back, reason_of, tell
 from ops_ui.console.base import navigation
-from ops_ui.console.base.actions import action, actor_of, back, reason_of, tell
-from ops_ui.console.base.pages import Urls, page, show
 from ops_ui.console.lists import exports
 from ops_ui.console.lists.exports import Export
+from ops_ui.console.pages import Urls, page, show
 from ops_ui.console.service import export
 from ops_ui.monitoring import counts
 from projection.database import clock

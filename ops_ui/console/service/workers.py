@@ -11,9 +11,9 @@ from django.http import HttpRequest, HttpResponseBase
 from connectors.models import Upkeep
 from connectors.operations import audit_results
 from ops_ui.console.base import navigation
-from ops_ui.console.base.pages import Urls, page, show
 from ops_ui.console.lists import exports
 from ops_ui.console.lists.exports import Export
+from ops_ui.console.pages import Urls, page, show
 from ops_ui.console.service import export
 from ops_ui.monitoring import counts
 from projection.database import clock

@@ -11,9 +11,9 @@ from django.http import HttpRequest, HttpResponseBase
 from connectors import secrets
 from connectors.models import Connection, Route
 from ops_ui.console.base import navigation
-from ops_ui.console.base.pages import Urls, page, show
 from ops_ui.console.lists import exports
 from ops_ui.console.lists.exports import Export
+from ops_ui.console.pages import Urls, page, show
 from ops_ui.console.setup import export
 from projection.database import clock
 

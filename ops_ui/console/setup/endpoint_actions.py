@@ -25,10 +25,10 @@ from connectors.ingress.endpoint_facts import EndpointFacts
 from connectors.models import Endpoint, Pack
 from connectors.operations import test_delivery
 from connectors.operations.reverify import Reverified, reverify
+from ops_ui.console.actions import REASON_CHARACTERS, action, actor_of, back, reason_of
 from ops_ui.console.base import navigation
-from ops_ui.console.base.actions import REASON_CHARACTERS, action, actor_of, back, reason_of
 from ops_ui.console.base.form_fields import typed
-from ops_ui.console.base.pages import Urls
+from ops_ui.console.pages import Urls
 from ops_ui.console.setup import endpoint_forms
 from ops_ui.console.setup import endpoints as pages
 from ops_ui.console.setup.configuring import attempt

@@ -19,9 +19,9 @@ from connectors.operations.test_delivery import TrialRefused
 from connectors.states import EndpointState
 from ops_ui.console.base import navigation
 from ops_ui.console.base.form_fields import Field, with_problems
-from ops_ui.console.base.pages import Urls, page, show
 from ops_ui.console.lists import exports
 from ops_ui.console.lists.exports import Export
+from ops_ui.console.pages import Urls, page, show
 from ops_ui.console.setup import configuring, endpoint_forms, endpoint_reads, export, onboarding
 from projection.database import clock
 

@@ -22,11 +22,11 @@ from connectors.configuration.packs import InstallationRefused, Upgraded
 from connectors.configuration.values import slug
 from connectors.models import Endpoint, Namespace, Pack, Route
 from connectors.states import LIVE_PACK_STATES, EndpointState, PackState
+from ops_ui.console.actions import REASON_CHARACTERS, action, actor_of, reason_of
 from ops_ui.console.base import navigation
-from ops_ui.console.base.actions import REASON_CHARACTERS, action, actor_of, reason_of
-from ops_ui.console.base.pages import Urls, page, show
 from ops_ui.console.lists import exports
 from ops_ui.console.lists.exports import Export
+from ops_ui.console.pages import Urls, page, show
 from ops_ui.console.setup import configuring, endpoint_reads, export
 from ops_ui.console.setup.endpoint_reads import EndpointRow
 from projection.database import clock

@@ -20,10 +20,10 @@ from connectors.configuration.live_packs import live_pack
 from connectors.configuration.routes import Published
 from connectors.models import Route
 from connectors.routing import dry_run
+from ops_ui.console.actions import REASON_CHARACTERS, action, actor_of, reason_of
 from ops_ui.console.base import navigation
-from ops_ui.console.base.actions import REASON_CHARACTERS, action, actor_of, reason_of
 from ops_ui.console.base.form_fields import Field, filled, with_problems
-from ops_ui.console.base.pages import Listing, Urls, page, show, show_list
+from ops_ui.console.pages import Listing, Urls, page, show, show_list
 from ops_ui.console.setup import configuring, endpoint_forms, route_changes, route_forms
 from ops_ui.console.setup.route_forms import OneRoute
 from ops_ui.console.setup.route_table import RouteTable, route_state

@@ -11,8 +11,8 @@ from django.shortcuts import get_object_or_404
 from connectors.flows.record_fold import SetValue, properties_of
 from connectors.models import Record
 from ops_ui.console.base import labels, navigation
-from ops_ui.console.base.pages import Listing, Urls, page, show, show_list
 from ops_ui.console.events.table import EventTable
+from ops_ui.console.pages import Listing, Urls, page, show, show_list
 from ops_ui.console.payloads.masks import kind_masks
 from ops_ui.console.sources.filter import RecordFilter
 from ops_ui.console.sources.table import RecordTable

@@ -9,7 +9,7 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 
 from connectors.models import Record
 from ops_ui.console.base import labels, navigation
-from ops_ui.console.base.pages import Listing, Urls, page, show, show_list
+from ops_ui.console.pages import Listing, Urls, page, show, show_list
 from ops_ui.console.sources import reads as source_reads
 from ops_ui.console.sources import records
 from ops_ui.console.sources import timeline as source_timeline

@@ -13,10 +13,10 @@ from connectors.models import Receipt
 from connectors.operations.trace import WAYS, Trace
 from connectors.operations.trace import trace as trace_of
 from ops_ui.console.base import labels, navigation
-from ops_ui.console.base.pages import Urls, page, show
 from ops_ui.console.base.why_links import Told, told
 from ops_ui.console.lists import exports
 from ops_ui.console.lists.exports import Export
+from ops_ui.console.pages import Urls, page, show
 from ops_ui.console.trace import export
 from ops_ui.console.trace import steps as trace_steps
 from projection.database import clock

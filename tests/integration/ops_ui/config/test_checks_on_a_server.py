@@ -16,8 +16,9 @@ from django.db.backends.mysql.base import DatabaseWrapper
 from connectors.models import Connection, Endpoint
 from connectors.secrets import encrypt
 from ops_ui.config import server_checks, tls
+from ops_ui.config.tls import is_encrypted
 from ops_ui.start import CannotStart
-from ops_ui.start.database_server import connect, ensure_database, has_tables, is_encrypted
+from ops_ui.start.database_server import connect, ensure_database, has_tables
 from projection.database import clock
 
 pytestmark = pytest.mark.usefixtures("database")

@@ -11,7 +11,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from connectors.models import Route
-from ops_ui.templatetags.operations import sentence
+from ops_ui.console.base.operation_tags import sentence
 from projection.admission import activation
 from projection.database.clock import now
 from projection.facts import RateLimit, RouteFacts

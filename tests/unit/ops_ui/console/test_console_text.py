@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
+from ops_ui.console.base.tags import badge, digits, exact, short, span, when
 from ops_ui.console.lists import charts
 from ops_ui.console.lists.keyset import Cursor
-from ops_ui.templatetags.console import badge, digits, exact, short, span, when
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from django.test.utils import CaptureQueriesContext
 
 from connectors.models import AuditEntry
 from ops_ui.console.base import time_zone
+from ops_ui.console.base.tags import when
 from ops_ui.console.lists import exports
-from ops_ui.templatetags.console import when
 from projection.models import Event
 from tests.support import console_world
 from tests.support.commands import run

@@ -13,7 +13,7 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
-from ops_ui.templatetags.console import exact, when
+from ops_ui.console.base.tags import exact, when
 
 register = template.Library()
 
