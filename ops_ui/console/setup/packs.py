@@ -16,8 +16,9 @@ from django.shortcuts import get_object_or_404
 from django.urls import reverse
 
 from connectors import pack
-from connectors.configuration import export, packs
+from connectors.configuration import packs
 from connectors.configuration.change import DEFAULT_NAMESPACE
+from connectors.configuration.export import members_toml
 from connectors.configuration.packs import InstallationRefused, Upgraded
 from connectors.configuration.values import slug
 from connectors.models import Endpoint, Namespace, Pack, Route
@@ -90,7 +91,7 @@ def _row(
 
 def _settings(text: str) -> str:
     try:
-        return export.members_toml(json.loads(text or "{}"))
+        return members_toml(json.loads(text or "{}"))
     except (TypeError, ValueError, AttributeError):
         return ""
 

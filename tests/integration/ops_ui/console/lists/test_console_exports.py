@@ -8,6 +8,7 @@ import io
 import json
 import tracemalloc
 from collections.abc import Iterable
+from pkgutil import walk_packages
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -18,6 +19,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import URLPattern, reverse
 
+import ops_ui.console
 from connectors.models import AuditEntry, Endpoint, Receipt
 from ops_ui.console.base import navigation
 from ops_ui.console.lists import exports
@@ -45,13 +47,15 @@ NO_LIST = {
 """Pages of the console without a key in their address that have no rows to export, and why."""
 
 
+PAGES = {found.name for found in walk_packages(ops_ui.console.__path__, "ops_ui.console.")} - {"ops_ui.console.site"}
+"""Modules of the console that have pages of their own; the site's are Django's."""
+
+
 def pages() -> list[str]:
     """Names of our pages that need no key: whatever is a list is among them. Django's own pages of users and groups are not ours."""
     found = [one for one in admin.site.get_urls() if isinstance(one, URLPattern) and not one.pattern.converters]
-    ours = [
-        one for one in found if one.callback.__module__.startswith("ops_ui.console.") and not hasattr(one.callback, "permission")
-    ]
-    return sorted(str(one.name) for one in ours)
+    pages = [one for one in found if one.callback.__module__ in PAGES and not hasattr(one.callback, "permission")]
+    return sorted(str(one.name) for one in pages)
 
 
 KINDS = ("receipt", "event", "work_item", "failure")
