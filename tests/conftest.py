@@ -35,13 +35,11 @@ def forget_what_was_read() -> None:
     from connectors.flows import connections
     from connectors.ingress import endpoint_facts  # here: Django's apps are loaded by now
     from connectors.registry import installed_packs
-    from ops_ui.monitoring import runnable_since
     from projection.claiming import claim
 
     for cache in (connections.of, endpoint_facts.find, installed_packs.of):
         cache.forget()
     claim.forget()
-    runnable_since.forget()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,7 +1,7 @@
 """Is the installation progressing: does what is due move on, and is nothing due for too long?
 
 Alive and ready say that a process could work; this says that work is done. What nobody may take (a lane that is held, a route that is
-paused, limited or parked) does not count, so that an operator's own act is no alarm. Work that was set aside while its route was closed
+paused, limited or parked) does not count, so that an operator's own act is no alarm. Work that was set aside while its route was blocked
 counts from when it was open again.
 """
 
@@ -15,11 +15,11 @@ from typing import Final
 
 from django.conf import settings
 
-from ops_ui.monitoring import counts, runnable_since
+from ops_ui.monitoring import counts
 from projection.database import clock
 from projection.database.catalogue import Sender
 from projection.database.clock import from_db
-from projection.limits import queue_classes
+from projection.limits import availability, queue_classes, route_limits
 
 ROUTE: Final = "route"
 EXECUTE: Final = "execute"
@@ -101,11 +101,12 @@ def _work_due(classes: Sequence[str]) -> Iterator[tuple[str, datetime]]:
     rows = _sql.fetch_each("read_oldest_due_work", [(*one, *one) for one in asked])
     if not rows:
         return
-    now, opened, routes = clock.now(), runnable_since.read(), runnable_since.routes({row[2] for row in rows})
+    route_limits.learn(row[2] for row in rows)
+    looked = availability.read(remembered=availability.REMEMBERED)
     for _, name, route_id, due in rows:
-        since = opened.since(routes.get(route_id), from_db(due), now)
+        since = looked.runnable_since(route_id, due)
         if since is not None:
-            yield name, since
+            yield name, from_db(since)
 
 
 def _rooms(now: datetime) -> list[Room]:

@@ -9,7 +9,7 @@ from projection import flows
 from projection.admission import activation, older_workers
 from projection.facts import companion_of
 from projection.limits import queue_classes, route_limits
-from projection.limits.availability import Closed
+from projection.limits.availability import Availability
 from projection.models import WorkItem
 from projection.states import State
 
@@ -29,7 +29,7 @@ class Candidate:
 
 
 def candidates(
-    ready: Sequence[tuple[State, str]], limit: int, closed: Closed, lost: Collection[str], copied: list[int]
+    ready: Sequence[tuple[State, str]], limit: int, availability: Availability, lost: Collection[str], copied: list[int]
 ) -> list[Candidate]:
     """At most `limit` items of the classes in `ready` that may be claimed, none of a `lost` lane.
 
@@ -37,20 +37,22 @@ def candidates(
     `copied`), and the claim begins anew. Routes that this process meets for the first time are learned, which makes room for others.
     """
     while True:
-        found = _preselect(ready, limit, closed, set(lost))
+        found = _preselect(ready, limit, availability, set(lost))
         ended = [one.event_id for one in found if one.owner == "ended"]
         if ended and (count := older_workers.copy_results(ended)):
             copied.append(count)
             return []
         found = [one for one in found if one.owner != "ended"]
-        if not route_limits.learn(one.route_id for one in found):
+        has_learned = route_limits.learn(one.route_id for one in found)
+        route_limits.declare(one.route_id for one in found)
+        if not has_learned:
             return found
-        free = [one for one in found if not closed.is_closed(one.route_id)]
+        free = [one for one in found if not availability.is_blocked(one.route_id)]
         if free or not found:
             return free
 
 
-def _preselect(ready: Sequence[tuple[State, str]], limit: int, closed: Closed, lost: set[str]) -> list[Candidate]:
+def _preselect(ready: Sequence[tuple[State, str]], limit: int, availability: Availability, lost: set[str]) -> list[Candidate]:
     """Candidates by class weights, at most one per lane; a second pass hands unused shares to whoever has more."""
     names = sorted({companion_of(name) for name in flows.registered()})
     if not names or not ready:
@@ -59,7 +61,7 @@ def _preselect(ready: Sequence[tuple[State, str]], limit: int, closed: Closed, l
     found: dict[int, Candidate] = {}
     lanes: set[str] = set()
     shares = queue_classes.shares(ready, limit)
-    closed_routes = closed.route_ids()
+    blocked_routes = availability.route_ids()
     for share_only in (True, False) if len(ready) > 1 else (False,):
         for state, queue_class in ready:
             room = min(limit - len(found), shares[state, queue_class] if share_only else limit)
@@ -72,9 +74,9 @@ def _preselect(ready: Sequence[tuple[State, str]], limit: int, closed: Closed, l
                 queue_class,
                 names,
                 activated=activated,
-                namespaces=closed.namespaces,
-                packs=closed.packs,
-                routes=closed_routes,
+                namespaces=availability.names("namespace"),
+                packs=availability.pack_ids(),
+                routes=blocked_routes,
                 lost_lanes=lost | lanes,
                 limit=room + again,
             ):

@@ -1,7 +1,7 @@
 """Claim: take due work under a lease (docs/protocol.md#claim).
 
 A plain pre-selection, then one compare-and-swap: no lock is held in between, and rows that changed meanwhile are simply not taken.
-What is closed (paused, limited, enough of its destination here) is left out. All times are the database's.
+What is blocked (paused, limited, enough of its destination here) is left out. All times are the database's.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from projection.claiming.candidates import candidates
 from projection.claiming.lease import Lease, Taken, swap_without_lost_lanes
 from projection.facts import RouteFacts
 from projection.leases import Claimed
-from projection.limits import availability as closures
-from projection.limits import circuit_breaker, queue_classes, route_limits
+from projection.limits import availability, circuit_breaker, queue_classes, route_limits
 from projection.logs import log_event
 from projection.models import WorkItem
 from projection.rows import WorkRow
@@ -39,7 +38,7 @@ class ClaimedBatch:
     next_due: float | None = None
     """Seconds from now, by the database's clock."""
     goes_on: bool = False
-    """So much closed work lay ahead of open work that the next claim, at once, goes on with setting it aside."""
+    """So much blocked work lay ahead of open work that the next claim, at once, goes on with setting it aside."""
     unreadable: Sequence[tuple[WorkRow, str]] = ()
     """Items that were taken although nobody can run them, with the reason: their event is not retained, or does not prove their route."""
 
@@ -52,7 +51,7 @@ class ClaimedBatch:
 def claim(limit: int, *, owner: str, lease_seconds: int, busy: Collection[str] = ()) -> ClaimedBatch:
     """Take at most `limit` due items whose flows this process has, none for a `busy` destination.
 
-    Four or five statements, for work of a limited route four to six more; one when nothing is due, two while all that is due is closed. A
+    Four or five statements, for work of a limited route four to six more; one when nothing is due, two while all that is due is blocked. A
     class that this process meets for the first time costs one look more, and so does a claim that finds nothing where something is due.
     """
     lease = Lease(owner, str(uuid.uuid4()), lease_seconds)
@@ -70,18 +69,18 @@ def _claim(limit: int, lease: Lease, busy: Collection[str]) -> ClaimedBatch | No
     moments = [run_after for _, _, run_after, now in due if run_after > now]
     if not ready:
         return ClaimedBatch(lease.token, (), _seconds_until(moments, due[0][3]) if due else None)
-    closed = closures.read(busy)
-    opened = closures.open_classes(ready, closed)
-    clear = closures.set_aside(opened, closed, _known_classes)
+    now_blocked = availability.read(busy)
+    opened = availability.open_classes(ready, now_blocked)
+    clear = availability.set_aside(opened, now_blocked, _known_classes)
     copied: list[int] = []
-    taken = swap_without_lost_lanes(lambda lost: candidates(clear, limit, closed, lost, copied), lease, closed.probes)
+    taken = swap_without_lost_lanes(lambda lost: candidates(clear, limit, now_blocked, lost, copied), lease, now_blocked.probes)
     if taken.ids:
         return _read_back(taken, lease)
     if copied or (clear and _names(_due_classes()) != _names(due)):
         return None
     now = due[0][3]
     goes_on = len(clear) < len(opened)
-    moments += [now] if goes_on else closed.opens_at()
+    moments += [now] if goes_on else now_blocked.opens_at()
     return ClaimedBatch(lease.token, (), _seconds_until(moments, now), goes_on)
 
 

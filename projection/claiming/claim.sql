@@ -3,7 +3,7 @@
 -- other lanes.
 
 -- name: preselect_work_items
--- Candidates of one state and class, oldest first: due, nothing of it closed, lane neither held nor holding, first due item of its lane, flow
+-- Candidates of one state and class, oldest first: due, nothing of it blocked, lane neither held nor holding, first due item of its lane, flow
 -- known here, its event not leased by an old binary. Before activation of projections only what an old binary has ended: its lane goes on.
 -- Plain read; the swap decides. Who owns the event (NULL: it is not retained; `ended`: an old binary has ended it) is asked for the first
 -- claim alone.

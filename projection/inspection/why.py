@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from projection import flows
 from projection.admission.activation import is_activated
@@ -13,8 +13,10 @@ from projection.database.catalogue import fetch
 from projection.database.clock import from_db
 from projection.execution.heartbeat import ALIVE_SECONDS
 from projection.facts import flow_name
-from projection.inspection.why_decision import Full, Limited, Neighbour, Parked, Pause, Surroundings, Why, explain
-from projection.limits import circuit_breaker, route_limits
+from projection.inspection.why_decision import Neighbour, Surroundings, Why, explain
+from projection.limits import availability, route_limits
+from projection.limits.availability import Block
+from projection.limits.route_limits import Gate
 from projection.models import Worker, WorkItem
 from projection.states import TERMINAL, State
 
@@ -22,8 +24,8 @@ CLAIM_WORKER: Final = "worker"
 
 
 def why(item: WorkItem) -> Why:
-    """Why `item` is not running now, or what it is doing, or how it ended. At most five queries, whatever the size of its lane,
-    and three more when this process meets its route for the first time. Raises WorkItem.DoesNotExist for one removed meanwhile.
+    """Why `item` is not running now, or what it is doing, or how it ended. At most six queries, whatever the size of its lane,
+    and one more when this process meets its route for the first time. Raises WorkItem.DoesNotExist for one removed meanwhile.
     """
     found = why_each([item])
     if item.id not in found:
@@ -54,59 +56,40 @@ def _surroundings(items: Sequence[WorkItem]) -> dict[int, Surroundings]:
     waiting = [item for item in items if item.id in around and item.state not in TERMINAL and item.state != State.PROCESSING]
     if not waiting:
         return around
-    parked, limited, full = _gates(waiting)
+    blocks = _blocks(waiting)
     neighbours = _neighbours(waiting)
     hashes = _live_flow_hashes(around[waiting[0].id].now)
     activated = is_activated()
     for item in waiting:
-        known = around[item.id]
-        _, held_by, held_at, reason, release_at, *pauses = scopes[item.id]
-        terms = route_limits.find(item.route_id)
+        _, held_by, held_at, reason, release_at = scopes[item.id]
+        by_kind = {kind: blocks[kind, name] for kind, name in _gates_of(item) if (kind, name) in blocks}
         around[item.id] = replace(
-            known,
+            around[item.id],
             activated=activated,
-            paused=_pause_of(item, pauses, known.now),
+            paused=next((by_kind[kind] for kind in ("namespace", "pack", "route") if kind in by_kind), None),
             hold=(held_by, from_db(held_at), reason) if held_at is not None else None,
             hold_ends=from_db(release_at),
             neighbours=neighbours.get(item.id, {}),
-            parked=parked.get(circuit_breaker.key_of(terms.destination)) if terms else None,
-            limited=limited.get(terms.limit_key or "") if terms else None,
-            full=full.get(terms.limit_key or "") if terms else None,
+            parked=by_kind.get("destination"),
+            limited=by_kind.get("limit"),
+            full=by_kind.get("full"),
             workers=len(hashes),
             flow_missing=_is_missing(item, hashes),
         )
     return around
 
 
-def _pause_of(item: WorkItem, columns: Sequence[Any], now: datetime) -> Pause | None:
-    """The outermost pause that is not over. `columns`: four of the namespace, then five each (its name first) of pack and route."""
-    scopes = [(f"namespace {item.namespace}", columns[:4])]
-    scopes += [(f"{kind} {columns[at]}", columns[at + 1 : at + 5]) for kind, at in (("pack", 4), ("route", 9))]
-    for what, (since, by, reason, resumes_at) in scopes:
-        if since is not None and (resumes_at is None or from_db(resumes_at) > now):
-            return Pause(what, from_db(since), by, reason, from_db(resumes_at))
-    return None
+def _gates_of(item: WorkItem) -> tuple[Gate, ...]:
+    """What may block an item, the outermost first."""
+    terms = route_limits.find(item.route_id)
+    return terms.gates if terms else route_limits.scopes_of(item.namespace, item.pack_id, item.route_id)
 
 
-def _gates(items: Sequence[WorkItem]) -> tuple[dict[str, Parked], dict[str, Limited], dict[str, Full]]:
-    """What keeps their destinations and limits, by key. One query, and up to three when this process first meets a route."""
-    routes = {item.route_id for item in items}
-    route_limits.learn(routes)
-    terms = [one for route in routes if (one := route_limits.find(route)) is not None]
-    parked: dict[str, Parked] = {}
-    limited: dict[str, Limited] = {}
-    full: dict[str, Full] = {}
-    if terms:
-        destinations = tuple({circuit_breaker.key_of(one.destination) for one in terms})
-        limits = tuple({one.limit_key or "" for one in terms})
-        for kind, key, name, until, since, reason, number, per in fetch("read_why_gates", destinations=destinations, limits=limits):
-            if kind == "destination":
-                parked[key] = Parked(name, from_db(until), from_db(since), reason)
-            elif kind == "full":
-                full[key] = Full(name, number)
-            else:
-                limited[key] = Limited(name, number, per / 1_000_000, from_db(until))
-    return parked, limited, full
+def _blocks(items: Sequence[WorkItem]) -> dict[Gate, Block]:
+    """What blocks their routes. One query, one more when anything does, and one when this process first meets a route."""
+    route_limits.learn(item.route_id for item in items)
+    blocked = availability.read().blocked
+    return availability.blocks({gate for item in items for gate in _gates_of(item) if gate in blocked})
 
 
 def _neighbours(items: Sequence[WorkItem]) -> dict[int, dict[str, Neighbour]]:

@@ -1,32 +1,11 @@
 -- Reads that explain why a work item is not running. Plain reads of single index rows; a fixed number of them for any item.
 
 -- name: read_why_scope
--- The database's clock, and what stops each item from outside: pauses (namespace, pack, route) and the hold of its lane. One row for each
--- retained item; NULL columns: not paused, not held. All by unique keys.
-SELECT w.Id, UTC_TIMESTAMP(6), h.HeldBy, h.HeldAt, h.Reason, h.ReleaseAt, n.PausedAt, n.PausedBy, n.PauseReason, n.ResumeAt,
-  p.Name, p.PausedAt, p.PausedBy, p.PauseReason, p.ResumeAt, r.RouteKey, r.PausedAt, r.PausedBy, r.PauseReason, r.ResumeAt
+-- The database's clock, and the hold of each item's lane. One row for each retained item; NULL columns: it is not held. By unique keys.
+SELECT w.Id, UTC_TIMESTAMP(6), h.HeldBy, h.HeldAt, h.Reason, h.ReleaseAt
 FROM `_System_ConnectorWorkItem` w FORCE INDEX (PRIMARY)
-LEFT JOIN `_System_ConnectorNamespace` n ON n.Name = w.Namespace
-LEFT JOIN `_System_ConnectorPack` p ON p.Id = w.PackId
-LEFT JOIN `_System_ConnectorRoute` r ON r.Id = w.RouteId
 LEFT JOIN `_System_ConnectorLaneHold` h ON h.LaneKey = w.LaneKey AND (h.ReleaseAt IS NULL OR h.ReleaseAt > UTC_TIMESTAMP(6))
 WHERE w.Id IN %(ids)s
-
--- name: read_why_gates
--- The trouble of destinations, and limits that are used up for now, or (`full`) of which as many run as may; each by a unique key. No row:
--- nothing keeps it.
-SELECT 'destination', d.NameKey, d.Name, d.ParkedUntil, d.ParkedAt, d.LastError, 0, 0
-FROM `_System_ConnectorDestination` d WHERE d.NameKey IN %(destinations)s AND d.ParkedUntil > UTC_TIMESTAMP(6)
-UNION ALL
-SELECT 'limit', l.LimitKey, l.Name, l.NextSlotAt, NULL, NULL, l.Rate, l.PerMicroseconds
-FROM `_System_ConnectorRateLimit` l WHERE l.LimitKey IN %(limits)s AND l.NextSlotAt > UTC_TIMESTAMP(6)
-UNION ALL
-SELECT 'full', c.LimitKey, c.Name, NULL, NULL, NULL, c.Concurrency, 0
-FROM `_System_ConnectorRateLimit` c WHERE c.LimitKey IN %(limits)s AND c.Concurrency <= (
-  SELECT COUNT(*) FROM `_System_ConnectorRunPlace` s WHERE s.LimitKey = c.LimitKey AND (
-    SELECT w.Id FROM `_System_ConnectorWorkItem` w
-    WHERE w.Id = s.WorkItemId AND w.LeaseToken = s.LeaseToken AND w.State = 'processing'
-      AND w.LeaseExpiresAt > UTC_TIMESTAMP(6)) IS NOT NULL)
 
 -- name: read_why_neighbours
 -- The items that each item may wait for: the active generation of its projection, the holder of its lane, the first due pending item ahead

@@ -9,6 +9,7 @@ from typing import Final
 
 from projection.cli import iso
 from projection.facts import flow_name
+from projection.limits.availability import Block
 from projection.models import WorkItem
 from projection.states import TERMINAL, State
 
@@ -37,59 +38,20 @@ class Neighbour:
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
-    """What is paused (`namespace default`), since when, by whom and why, and when it resumes by itself (None: never)."""
-
-    what: str
-    since: datetime
-    by: str | None = None
-    reason: str | None = None
-    resumes_at: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Parked:
-    """A destination that is away, or asked to wait."""
-
-    destination: str
-    until: datetime
-    since: datetime | None = None
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Full:
-    """A limit on how many run at once, all of whose places are taken."""
-
-    name: str
-    concurrency: int
-
-
-@dataclass(frozen=True, slots=True)
-class Limited:
-    """A rate limit whose next free start is ahead: `rate` starts in `per` seconds."""
-
-    name: str
-    rate: int
-    per: float
-    until: datetime
-
-
-@dataclass(frozen=True, slots=True)
 class Surroundings:
     """Everything outside the item that decides whether it may run."""
 
     now: datetime
     activated: bool = True
-    paused: Pause | None = None
+    paused: Block | None = None
     hold: tuple[str, datetime, str] | None = None
     """By whom, since when and why its lane is held."""
     hold_ends: datetime | None = None
     neighbours: Mapping[str, Neighbour] = field(default_factory=dict)
     """By role: `active` generation of its projection, `holder` of its lane, first due item `ahead` of it."""
-    parked: Parked | None = None
-    limited: Limited | None = None
-    full: Full | None = None
+    parked: Block | None = None
+    limited: Block | None = None
+    full: Block | None = None
     workers: int = 1
     flow_missing: bool = False
     """Known for certain: no live worker has the item's flow."""
@@ -144,32 +106,32 @@ def _stopped(item: WorkItem, around: Surroundings) -> Why | None:
     return None
 
 
-def _paused(pause: Pause) -> Why:
+def _paused(pause: Block) -> Why:
     by = f" by {pause.by}" if pause.by else ""
     because = f": {_quote(pause.reason)}" if pause.reason else ""
-    ends = f" It resumes at {iso(pause.resumes_at)}." if pause.resumes_at else ""
-    sentence = f"The {pause.what} is paused{by} since {iso(pause.since)}{because}"
-    return Why("paused", f"{sentence if sentence.endswith('.') else sentence + '.'}{ends}", until=pause.resumes_at)
+    ends = f" It resumes at {iso(pause.until)}." if pause.until else ""
+    sentence = f"The {pause.kind} {pause.name} is paused{by} since {iso(pause.since)}{because}"
+    return Why("paused", f"{sentence if sentence.endswith('.') else sentence + '.'}{ends}", until=pause.until)
 
 
 def _parked(item: WorkItem, around: Surroundings) -> Why | None:
     """Its destination is away for longer than the item itself waits."""
     parked = around.parked
-    if parked is None or parked.until <= item.run_after:
+    if parked is None or parked.until is None or parked.until <= item.run_after:
         return None
     since = f" since {iso(parked.since)}" if parked.since else ""
-    sentence = f"Its destination {parked.destination} is parked{since} until {iso(parked.until)}: {_quote(parked.reason)}"
+    sentence = f"Its destination {parked.name} is parked{since} until {iso(parked.until)}: {_quote(parked.reason)}"
     return Why("parked", sentence, until=parked.until)
 
 
 def _limited(around: Surroundings) -> Why | None:
     if around.full is not None:
-        return Why("limited", f"Limited by {around.full.name} to {around.full.concurrency} at once, and so many run.")
+        return Why("limited", f"Limited by {around.full.name} to {around.full.number} at once, and so many run.")
     limit = around.limited
     if limit is None:
         return None
-    per = "a second" if limit.per == 1 else f"in {limit.per:g} s"
-    sentence = f"Limited by {limit.name} to {limit.rate} starts {per}"
+    per = "a second" if limit.seconds == 1 else f"in {limit.seconds:g} s"
+    sentence = f"Limited by {limit.name} to {limit.number} starts {per}"
     return Why("limited", f"{sentence}: the next is free at {iso(limit.until)}.", until=limit.until)
 
 

@@ -1,120 +1,181 @@
-"""What is closed now: work that may not be claimed although it is due, and since when another look makes sense.
+"""Availability: which routes may not start now, why, and since when they may again. The only reader of it: claim, health and "why" ask.
 
-Closed are paused namespaces, packs and routes, the routes of an exhausted limit, of a parked destination, and of one that has enough
+Blocked are paused namespaces, packs and routes, the routes of an exhausted limit, of a parked destination, and of one that has enough
 waiting in this very process already. The claim leaves them out of its pre-selection as constants. What of them lies in its way is set
 aside, into a queue class of its route: so that no claim ever walks over the backlog of what it may not take.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
 from projection.database.catalogue import execute, fetch
+from projection.database.clock import from_db
 from projection.database.transactions import is_server_conflict, run_unit
 from projection.limits import circuit_breaker, queue_classes, rate_limits, route_limits
 from projection.limits.rate_limits import MICROSECOND
-from projection.limits.route_limits import Terms
+from projection.limits.route_limits import Gate, Terms
+from projection.managers import NO_ID, NO_NAME
 from projection.states import State
 
 LOOKED_AT: Final = 200
-"""Oldest due items of a class that are looked at; while all of them are closed, as many more."""
+"""Oldest due items of a class that are looked at; while all of them are blocked, as many more."""
 LOOKS: Final = 10
 """How often in one claim: it sets at most so many pages aside, the next claim goes on."""
+REMEMBERED: Final = timedelta(days=1)
+"""How long health counts that something blocked a route; by then its backlog is old by any limit."""
 
 
 @dataclass(frozen=True, slots=True)
-class Closed:
-    """One look at what is closed. Each mapping is from a name, id or key to when it opens (naive; None: nobody knows)."""
+class Availability:
+    """One look at what blocks routes. Times are naive."""
 
-    namespaces: Mapping[str, datetime | None] = field(default_factory=dict)
-    packs: Mapping[int, datetime | None] = field(default_factory=dict)
-    routes: Mapping[int, datetime | None] = field(default_factory=dict)
-    limits: Mapping[str, datetime | None] = field(default_factory=dict)
-    """Exhausted ones, and (None) those of which as many run as may."""
-    destinations: Mapping[str, datetime | None] = field(default_factory=dict)
-    """Parked ones."""
+    blocked: Mapping[Gate, datetime | None] = field(default_factory=dict)
+    """Each gate that is shut → until when (None: nobody knows)."""
+    ended: Mapping[Gate, datetime] = field(default_factory=dict)
+    """Each gate that opened → when, as far back as was asked for."""
     probes: Mapping[str, int] = field(default_factory=dict)
     """Destinations whose pause is over, with their row: open for one item."""
     busy: Collection[str] = ()
     """Destinations that this process has enough of."""
 
     @property
-    def is_anything(self) -> bool:
-        return bool(self.namespaces or self.packs or self.routes or self.limits or self.destinations or self.busy)
+    def is_limited(self) -> bool:
+        """Whether anything is blocked."""
+        return bool(self.blocked or self.busy)
+
+    def names(self, kind: str) -> list[str]:
+        """What of one kind is blocked."""
+        return [name for shut, name in self.blocked if shut == kind]
+
+    def pack_ids(self) -> list[int]:
+        """The packs that are paused."""
+        return list(map(int, self.names("pack")))
 
     def route_ids(self) -> list[int]:
-        """The routes, as far as this process knows them, that are closed by themselves, by their limit or their destination."""
-        known = route_limits.known() if self.limits or self.destinations or self.busy else ()
-        return sorted({*self.routes, *(one.route_id for one in known if self._is_shut(one))})
+        """The routes, as far as this process knows them, that are blocked by themselves, by their limit or their destination."""
+        known = route_limits.known() if self.is_limited else ()
+        return sorted({*map(int, self.names("route")), *(one.route_id for one in known if self._is_shut(one))})
 
-    def is_closed(self, route_id: int) -> bool:
-        """Whether all work of a route is closed."""
+    def is_blocked(self, route_id: int) -> bool:
+        """Whether all work of a route is blocked."""
         terms = route_limits.find(route_id)
-        if route_id in self.routes or terms is None:
-            return route_id in self.routes
-        return terms.namespace in self.namespaces or terms.pack_id in self.packs or self._is_shut(terms)
+        if terms is None:
+            return ("route", str(route_id)) in self.blocked
+        return self._is_shut(terms) or not self.blocked.keys().isdisjoint(terms.scopes)
 
     def _is_shut(self, terms: Terms) -> bool:
-        name = terms.destination
-        return terms.limit_key in self.limits or name in self.destinations or name in self.busy
+        return terms.destination in self.busy or not self.blocked.keys().isdisjoint(terms.shared)
 
     def opens_at(self) -> list[datetime]:
         """The moments at which something opens, as far as anybody knows."""
-        limits = [moment - rate_limits.OPENS for moment in self.limits.values() if moment is not None]
-        others = [*self.namespaces.values(), *self.packs.values(), *self.routes.values(), *self.destinations.values()]
-        return [*limits, *(moment for moment in others if moment is not None)]
+        return [until for until in self.blocked.values() if until is not None]
+
+    def runnable_since(self, route_id: int, due: datetime) -> datetime | None:
+        """Since when work of a route that is due since then could be taken; None: it cannot be now. Nothing blocks an unknown route."""
+        terms = route_limits.find(route_id)
+        if terms is None:
+            return due
+        if self.is_blocked(route_id):
+            return None
+        return max([due, *(self.ended[gate] for gate in (*terms.gates, *terms.resumes) if gate in self.ended)])
 
 
-def read(busy: Collection[str] = ()) -> Closed:
-    """What is closed now. One statement."""
-    kinds = ("namespace", "pack", "route", "limit", "full", "parked", "probe", "failing")
-    found: dict[str, dict[str, tuple[datetime | None, int]]] = {kind: {} for kind in kinds}
-    opens = rate_limits.OPENS // MICROSECOND
-    for kind, name, until, number in fetch(
-        "read_closed", opens=opens, failures=circuit_breaker.FAILURES, troubled=circuit_breaker.TROUBLED
-    ):
-        found[kind][name] = (until, number)
-    circuit_breaker.hear([*found["parked"], *found["probe"], *found["failing"]])
-    moments = {kind: {name: until for name, (until, _) in found[kind].items()} for kind in kinds}
-    return Closed(
-        namespaces=moments["namespace"],
-        packs={int(id): until for id, until in moments["pack"].items()},
-        routes={int(id): until for id, until in moments["route"].items()},
-        limits=moments["limit"] | moments["full"],
-        destinations=moments["parked"],
-        probes={name: id for name, (_, id) in found["probe"].items()},
-        busy=busy,
+def read(busy: Collection[str] = (), *, remembered: timedelta = timedelta()) -> Availability:
+    """What is blocked now, and what was within the time `remembered`. One statement; two when something is to be remembered."""
+    rows = fetch(
+        "read_blocked",
+        opens=rate_limits.OPENS // MICROSECOND,
+        remembered=remembered // MICROSECOND,
+        failures=circuit_breaker.FAILURES,
+        troubled=circuit_breaker.TROUBLED,
     )
+    blocked: dict[Gate, datetime | None] = {}
+    ended: dict[Gate, datetime] = {}
+    probes: dict[str, int] = {}
+    for kind, name, until, now, probe in rows:
+        if kind != "failing" and (until is None or until > now):
+            blocked[kind, name] = until
+            continue
+        if until is not None:
+            ended[kind, name] = until
+        if probe:
+            probes[name] = probe
+    circuit_breaker.hear(name for kind, name, *_ in rows if kind in ("destination", "failing"))
+    if remembered:
+        ended.update({(kind, name): at for kind, name, at in fetch("read_resumed", remembered=remembered // MICROSECOND)})
+    return Availability(blocked, ended, probes, busy)
 
 
-def open_classes(ready: Sequence[tuple[State, str]], closed: Closed) -> list[tuple[State, str]]:
-    """The classes with due work but those of closed routes. Learns routes that this process has not met."""
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Why a gate is shut. Times are aware.
+
+    `name`: of the namespace, pack, route, destination or limit; `number`: of a limit, how many start in `seconds`, or run at once.
+    """
+
+    kind: str
+    name: str
+    until: datetime | None = None
+    since: datetime | None = None
+    by: str | None = None
+    reason: str | None = None
+    number: int = 0
+    seconds: float = 0.0
+
+
+def blocks(gates: Iterable[Gate]) -> dict[Gate, Block]:
+    """Why each of these shut gates is; those that opened meanwhile are left out. One statement by unique keys; none for no gates."""
+    asked = {(kind, circuit_breaker.key_of(name) if kind == "destination" else name): (kind, name) for kind, name in gates}
+    if not asked:
+        return {}
+
+    def keys(kind: str) -> tuple[str, ...]:
+        return tuple(key for of, key in asked if of == kind)
+
+    rows = fetch(
+        "read_blocks",
+        namespaces=keys("namespace") or NO_NAME,
+        packs=tuple(map(int, keys("pack"))) or NO_ID,
+        routes=tuple(map(int, keys("route"))) or NO_ID,
+        limits=keys("limit") or NO_NAME,
+        fulls=keys("full") or NO_NAME,
+        destinations=keys("destination") or NO_NAME,
+    )
+    return {
+        asked[kind, key]: Block(kind, name, from_db(until), from_db(since), by, reason, number, per / 1_000_000)
+        for kind, key, name, until, since, by, reason, number, per in rows
+    }
+
+
+def open_classes(ready: Sequence[tuple[State, str]], availability: Availability) -> list[tuple[State, str]]:
+    """The classes with due work but those of blocked routes. Learns routes that this process has not met."""
     aside = {name: queue_classes.route_of(name) for _, name in ready if queue_classes.is_aside(name)}
     route_limits.learn(aside.values())
-    return [(state, name) for state, name in ready if name not in aside or not closed.is_closed(aside[name])]
+    return [(state, name) for state, name in ready if name not in aside or not availability.is_blocked(aside[name])]
 
 
-def set_aside(ready: Sequence[tuple[State, str]], closed: Closed, known: set[str]) -> list[tuple[State, str]]:
-    """Move closed work that lies ahead of open work to classes of its routes; the classes of `ready` that are clear now.
+def set_aside(ready: Sequence[tuple[State, str]], availability: Availability, known: set[str]) -> list[tuple[State, str]]:
+    """Move blocked work that lies ahead of open work to classes of its routes; the classes of `ready` that are clear now.
 
     `known` are the classes that this process knows; new ones join them. One or two statements for each class with due work, and more
-    only while nothing but closed work is met: then the next claim goes on.
+    only while nothing but blocked work is met: then the next claim goes on.
     """
-    if not closed.is_anything:
+    if not availability.is_limited:
         return list(ready)
-    return [(state, name) for state, name in ready if queue_classes.is_aside(name) or _clear(state, name, closed, known)]
+    return [(state, name) for state, name in ready if queue_classes.is_aside(name) or _clear(state, name, availability, known)]
 
 
-def _clear(state: State, queue_class: str, closed: Closed, known: set[str]) -> bool:
-    """Whether the oldest due items of a class are not all closed any more."""
+def _clear(state: State, queue_class: str, availability: Availability, known: set[str]) -> bool:
+    """Whether the oldest due items of a class are not all blocked any more."""
     for _ in range(LOOKS):
         rows = fetch("read_oldest_due", state=state.value, queue_class=queue_class, limit=LOOKED_AT)
         route_limits.learn(row[1] for row in rows)
-        shut = [row[0] for row in rows if _is_closed_row(row, closed) and _has_room(queue_class, row[1], known)]
+        shut = [row[0] for row in rows if _is_blocked_row(row, availability) and _has_room(queue_class, row[1], known)]
         if shut:
             aside = queue_classes.prefix(queue_class)
             move = partial(execute, "set_aside", prefix=aside, ids=tuple(sorted(shut)), state=state.value, queue_class=queue_class)
@@ -124,9 +185,10 @@ def _clear(state: State, queue_class: str, closed: Closed, known: set[str]) -> b
     return False
 
 
-def _is_closed_row(row: tuple[int, int, int, str], closed: Closed) -> bool:
+def _is_blocked_row(row: tuple[int, int, int, str], availability: Availability) -> bool:
     _, route_id, pack_id, namespace = row
-    return namespace in closed.namespaces or pack_id in closed.packs or closed.is_closed(route_id)
+    gates = route_limits.scopes_of(namespace, pack_id, route_id)
+    return not availability.blocked.keys().isdisjoint(gates) or availability.is_blocked(route_id)
 
 
 def _has_room(queue_class: str, route_id: int, known: set[str]) -> bool:

@@ -16,7 +16,7 @@ WEIGHTS: Final = {"interactive": 4, "default": 2, "bulk": 1}
 CLAIMABLE: Final = (State.PENDING, State.RETRY)
 
 ASIDE: Final = "~"
-"""`bulk~42`: work of class `bulk` that was set aside because its route, 42, was closed (`closed.py`). No configured class has this sign."""
+"""`bulk~42`: work of class `bulk` that was set aside because its route, 42, was blocked. No configured class has this sign."""
 LONGEST_BASE: Final = 12
 """Characters of the class that are kept; with the sign and any route id they fit the column. Every class with a weight is shorter."""
 MOST_ASIDE: Final = 64

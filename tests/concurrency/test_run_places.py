@@ -29,6 +29,7 @@ def ready(count: int, concurrency: int) -> str:
     facts = ingress.route(mode="per_event", limit=RateLimit("api", concurrency=concurrency))
     ingress.admit(*[change(n) for n in range(count)])
     route_limits.learn([facts.id])
+    route_limits.declare([facts.id])
     terms = route_limits.find(facts.id)
     assert terms is not None
     assert terms.limit_key is not None

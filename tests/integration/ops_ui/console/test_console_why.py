@@ -16,7 +16,7 @@ from projection.admission import activation
 from projection.database.clock import now
 from projection.facts import RateLimit, RouteFacts
 from projection.inspection.why import why
-from projection.limits import circuit_breaker
+from projection.limits import circuit_breaker, route_limits
 from projection.models import Destination, LaneHold, ProjectionProtocol, RateBucket, Worker, WorkItem
 from projection.states import State
 from tests.support import console_world, factories, rows
@@ -78,6 +78,7 @@ def stop(code: str, facts: RouteFacts) -> WorkItem:
         WorkItem.objects.update(companion_pack="acme", companion_flow="unheard_of")
     elif code == "limited":
         why(item)  # the process meets its route
+        route_limits.declare([item.route_id])
         RateBucket.objects.update(next_slot_at=now() + LATER)
     elif code == "parked":
         Destination.objects.create(

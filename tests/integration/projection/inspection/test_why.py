@@ -17,7 +17,7 @@ from projection.execution.heartbeat import ALIVE_SECONDS
 from projection.facts import Outage, RateLimit
 from projection.inspection.why import why, why_each, why_lane
 from projection.leases import Ending
-from projection.limits import circuit_breaker
+from projection.limits import circuit_breaker, route_limits
 from projection.models import Destination, LaneHold, ProjectionProtocol, RateBucket, Worker, WorkItem
 from projection.states import State
 from tests.support import factories
@@ -121,6 +121,7 @@ def test_a_parked_destination_and_an_exhausted_limit() -> None:
     facts = factories.route(pack, "orders", limit=RateLimit("api", 10, 1.0))
     item = work_row(event_row(facts))
     assert why(item).code == "due"
+    route_limits.declare([item.route_id])
     RateBucket.objects.update(next_slot_at=now() + LATER)
     found = why(item)
     assert (found.code, found.until) == ("limited", RateBucket.objects.get().next_slot_at)
@@ -215,6 +216,7 @@ def a_page_of_items() -> list[WorkItem]:
     facts = factories.route(factories.install("github"), "orders", limit=RateLimit("api", 10, 1.0))
     limited = work_row(event_row(facts, source_id="7"))
     why(limited)
+    route_limits.declare([limited.route_id])
     RateBucket.objects.update(next_slot_at=now() + LATER)
     paused = work_row(event_row(factories.route(factories.install("hubspot"), "paused"), source_id="8"))
     Route.objects.filter(route_key="paused").update(paused_at=now())
@@ -247,6 +249,7 @@ def test_a_page_has_the_reason_of_each_item() -> None:
 
 def test_a_page_costs_as_much_as_one_item() -> None:
     items = a_page_of_items()
+    why_each(items)  # what a process asks once
     with CaptureQueriesContext(connection) as queries:
         why_each(items)
     assert len(queries) <= 5

@@ -96,10 +96,13 @@ def test_an_older_version_that_is_met_later_changes_nothing() -> None:
     new, old = Route.objects.order_by("-created_at", "-id").filter(route_key="limited").values_list("id", flat=True)
     Route.objects.filter(id=old).update(created_at=clock.now() - timedelta(hours=1))
     route_limits.learn([new])
+    route_limits.declare([new])
     route_limits.learn([old])
+    route_limits.declare([old])
     rate_limits.forget()
     route_limits.forget()
     route_limits.learn([old])
+    route_limits.declare([old])
     assert RateBucket.objects.get().rate == 10
 
 

@@ -97,9 +97,11 @@ def test_routes_and_versions_of_one_name_share_its_places_and_the_newest_says_ho
         ingress.admit(change(70))
         # Another process has met version 2, and told the database.
         route_limits.learn(Route.objects.values_list("id", flat=True))
+        route_limits.declare(Route.objects.values_list("id", flat=True))
         assert len(take("second").items) == 2
         ingress.route("limited", version=3, mode="per_event", limit=RateLimit("api", concurrency=3), on=("changed",))
         route_limits.learn(Route.objects.values_list("id", flat=True))
+        route_limits.declare(Route.objects.values_list("id", flat=True))
         running = WorkItem.objects.filter(state="processing")
         running.filter(id=running.order_by("id")[0].id).update(lease_expires_at=clock.now() - timedelta(seconds=1))
         assert take("third").items == (), "three still run"
@@ -147,6 +149,7 @@ def test_it_costs_a_bounded_number_of_statements() -> None:
         ingress.admit(*[change(f"{number}-{n}", kind=f"k{number}") for n in range(10)])
     with recording():
         route_limits.learn(Route.objects.values_list("id", flat=True))
+        route_limits.declare(Route.objects.values_list("id", flat=True))
         take("first", 1)  # what a process asks once
         with texts_recorded() as texts:
             assert len(take().items) == 15

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from projection.inspection.why_decision import ERROR_CHARACTERS, Limited, Neighbour, Parked, Pause, Surroundings, explain
+from projection.inspection.why_decision import ERROR_CHARACTERS, Neighbour, Surroundings, explain
+from projection.limits.availability import Block
 from projection.models import WorkItem
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -92,12 +93,12 @@ def test_a_held_lane_says_who_and_why() -> None:
 
 
 def test_a_pause_says_what_is_paused() -> None:
-    why = explain(item(), around(paused=Pause("route contact", AGO)))
+    why = explain(item(), around(paused=Block("route", "contact", since=AGO)))
     assert (why.code, why.sentence) == ("paused", "The route contact is paused since 2026-01-01T11:50:00.000000Z.")
 
 
 def test_a_pause_says_by_whom_why_and_when_it_ends() -> None:
-    pause = Pause("pack hubspot", AGO, "cli:ann", "key is changed", SOON)
+    pause = Block("pack", "hubspot", SOON, AGO, "cli:ann", "key is changed")
     why = explain(item(), around(paused=pause))
     assert (why.sentence, why.until) == (
         "The pack hubspot is paused by cli:ann since 2026-01-01T11:50:00.000000Z: key is changed. "
@@ -107,7 +108,9 @@ def test_a_pause_says_by_whom_why_and_when_it_ends() -> None:
 
 
 def test_a_parked_destination_says_why_and_until_when() -> None:
-    why = explain(item(), around(parked=Parked("hubspot-api", SOON, AGO, "ReceiverAway: the receiver answered 503")))
+    why = explain(
+        item(), around(parked=Block("destination", "hubspot-api", SOON, AGO, reason="ReceiverAway: the receiver answered 503"))
+    )
     assert (why.code, why.until) == ("parked", SOON)
     assert why.sentence == (
         "Its destination hubspot-api is parked since 2026-01-01T11:50:00.000000Z until 2026-01-01T12:10:00.000000Z: "
@@ -116,14 +119,14 @@ def test_a_parked_destination_says_why_and_until_when() -> None:
 
 
 def test_a_parked_destination_is_no_reason_for_what_waits_longer_anyway() -> None:
-    parked = Parked("hubspot-api", SOON)
+    parked = Block("destination", "hubspot-api", SOON)
     assert explain(item("retry", run_after=SOON + timedelta(minutes=1)), around(parked=parked)).code == "retry"
     assert explain(item("retry", run_after=SOON - timedelta(minutes=1)), around(parked=parked)).code == "parked"
 
 
 @pytest.mark.parametrize(("per", "text"), [(1.0, "10 starts a second"), (60.0, "10 starts in 60 s")])
 def test_a_limit_says_how_much_and_when_the_next_is_free(per: float, text: str) -> None:
-    why = explain(item(), around(limited=Limited("hubspot-api", 10, per, SOON)))
+    why = explain(item(), around(limited=Block("limit", "hubspot-api", SOON, number=10, seconds=per)))
     assert (why.code, why.until) == ("limited", SOON)
     assert why.sentence == f"Limited by hubspot-api to {text}: the next is free at 2026-01-01T12:10:00.000000Z."
 
@@ -160,7 +163,7 @@ def test_a_lease_that_ran_out_says_so() -> None:
 
 @pytest.mark.parametrize("state", ["processed", "skipped", "cancelled", "dead"])
 def test_an_ended_item_says_how_and_when(state: str) -> None:
-    why = explain(item(state, terminal_at=AGO, last_error="gone"), around(paused=Pause("route contact", AGO)))
+    why = explain(item(state, terminal_at=AGO, last_error="gone"), around(paused=Block("route", "contact", since=AGO)))
     assert why.code == state
     assert "2026-01-01T11:50:00.000000Z" in why.sentence
     assert ("gone" in why.sentence) == (state != "processed")
@@ -173,7 +176,7 @@ def test_a_discarded_item_says_by_whom() -> None:
 
 
 def test_what_an_operator_must_end_comes_before_what_time_ends() -> None:
-    facts = around(paused=Pause("route contact", AGO), hold=("ann", AGO, "r"), neighbours={"holder": RUNNING}, workers=0)
+    facts = around(paused=Block("route", "contact", since=AGO), hold=("ann", AGO, "r"), neighbours={"holder": RUNNING}, workers=0)
     assert explain(item("retry", run_after=SOON), facts).code == "paused"
     assert explain(item("pending", run_after=SOON), around(neighbours={"holder": RUNNING}, workers=0)).code == "blocked"
     assert explain(item("pending", run_after=SOON), around(workers=0)).code == "settling"

@@ -7,8 +7,7 @@ import pytest
 from connectors.models import Route
 from projection.database import clock
 from projection.execution.worker import drain_claims
-from projection.limits import availability as closures
-from projection.limits import queue_classes
+from projection.limits import availability, queue_classes
 from projection.models import WorkItem
 from tests.support.bulk_rows import copy_rows, hashed
 from tests.support.deliveries import Ingress, change, open_ingress
@@ -21,7 +20,7 @@ pytestmark = [pytest.mark.usefixtures("database"), pytest.mark.scale]
 
 BACKLOG = size(10_000, 200_000)
 FEW_ROWS = 200
-A_CLAIM_AT_MOST = 8 * closures.LOOKS * closures.LOOKED_AT
+A_CLAIM_AT_MOST = 8 * availability.LOOKS * availability.LOOKED_AT
 """Each item that is set aside is found by index, read, found by key and moved in two indexes."""
 
 
@@ -40,11 +39,11 @@ def paused_backlog() -> Ingress:
     return ingress
 
 
-def test_a_claim_walks_over_closed_work_once_and_never_again() -> None:
+def test_a_claim_walks_over_blocked_work_once_and_never_again() -> None:
     paused_backlog()
     with recording():
         worker, taken = ByHand(), []
-        for _ in range(2 + BACKLOG // (closures.LOOKS * closures.LOOKED_AT)):
+        for _ in range(2 + BACKLOG // (availability.LOOKS * availability.LOOKED_AT)):
             with server_work() as work:
                 taken += worker.claim()
             assert work.rows_read <= A_CLAIM_AT_MOST
@@ -84,10 +83,10 @@ def test_there_are_only_so_many_classes_of_set_aside_work(monkeypatch: pytest.Mo
     assert len([name for name in classes if queue_classes.is_aside(name)]) == 3
 
 
-def test_who_runs_all_that_is_due_does_not_stop_behind_closed_work(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_runs_all_that_is_due_does_not_stop_behind_blocked_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """More of it than one claim sets aside lies ahead of what is open."""
-    monkeypatch.setattr(closures, "LOOKED_AT", 2)
-    monkeypatch.setattr(closures, "LOOKS", 1)
+    monkeypatch.setattr(availability, "LOOKED_AT", 2)
+    monkeypatch.setattr(availability, "LOOKS", 1)
     ingress = open_ingress()
     paused = ingress.route("paused", mode="per_event", on=("paused",))
     ingress.route("open", mode="per_event", on=("changed",))
