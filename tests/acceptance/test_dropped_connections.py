@@ -1,4 +1,4 @@
-"""C36: connections end while they are idle, in the middle of a flow and before its completion; the database refuses writes for a while.
+"""Connections end while they are idle, in the middle of a flow and before its completion; the database refuses writes for a while.
 
 Everything that is connected goes on by itself: nothing is lost, nothing is done twice, no attempt is blamed, and the log says it in a line.
 """

@@ -1,4 +1,4 @@
-"""Case C15 through a real gunicorn: what is promised is stored whole, what is above is refused by our own answer."""
+"""Through a real gunicorn: what is promised is stored whole, what is above is refused by our own answer."""
 
 from __future__ import annotations
 
@@ -118,7 +118,6 @@ def test_after_a_refusal_the_connection_still_serves(web: Web, ingress: Ingress)
 
 
 def test_garbage_in_headers_is_401_or_refused_by_the_server_never_500(web: Web, ingress: Ingress) -> None:
-    """Case C18 on the wire."""
     values = {
         "non-ascii": "sha256=\xe9\xff",
         "empty": "",

@@ -112,7 +112,7 @@ def test_a_blocked_database_is_answered_in_time_and_piles_up_no_threads(site: Se
 
 
 def test_a_stop_answers_what_is_in_flight_and_loses_no_accepted_delivery(site: Service) -> None:
-    """Case C56, as far as the web server goes: the supervisor holds the socket, so that what was not accepted yet waits there."""
+    """As far as the web server goes: the supervisor holds the socket, so that what was not accepted yet waits there."""
     web = site.processes[-1]
     with closing(site.new_connection()) as stranger, ThreadPoolExecutor(IN_FLIGHT) as pool:
         stranger.cursor().execute(LOCK)

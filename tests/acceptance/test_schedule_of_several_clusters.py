@@ -1,4 +1,4 @@
-"""Case C58 with real clusters: three on one database make one row of each schedule, one run a slot, and one after hours of standing still.
+"""Three real clusters on one database make one row of each schedule, run it once a slot, and once after hours of standing still.
 
 That three schedulers come at the same moment is forced in `tests/concurrency/test_one_run_a_slot.py`.
 """
@@ -78,7 +78,7 @@ def rows(site: Service) -> list[tuple[str, int]]:
     return [(name, count) for name, count in site.fetch("SELECT name, COUNT(*) FROM django_q_schedule GROUP BY name ORDER BY name")]
 
 
-def test_c58_three_clusters_run_what_is_due_once(site: Service) -> None:
+def test_three_clusters_run_what_is_due_once(site: Service) -> None:
     first = start_clusters(site, CLUSTERS)
     assert rows(site) == sorted((name, 1) for name in SCHEDULES)
     assert upkeep_runs(first) == 1

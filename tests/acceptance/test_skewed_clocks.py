@@ -1,4 +1,4 @@
-"""Case C34: hosts whose clocks are hours off, in both directions, and one whose clock is set back in the middle of a flow.
+"""Hosts whose clocks are hours off, in both directions, and one whose clock is set back in the middle of a flow.
 
 Leases, due times, settling, retries, limits and ages are the database's: the same, whatever a host believes. Each process here has a
 clock of its own (`tests/skewed_clock`), and what is asserted are times that the database gave.
@@ -127,7 +127,7 @@ def times(site: Service, kind: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(("ahead", "zone"), [(HOURS, "UTC"), (-HOURS, "Asia/Tokyo")], ids=["ahead", "behind"])
-def test_c34_due_times_settling_retries_and_limits_are_the_same_on_a_host_that_is_hours_off(
+def test_due_times_settling_retries_and_limits_are_the_same_on_a_host_that_is_hours_off(
     site: Service, receiver: Receiver, ahead: float, zone: str
 ) -> None:
     host = Host(site, "off", ahead, TZ=zone)
@@ -190,7 +190,7 @@ def lease_of_what_runs(site: Service) -> datetime:
 
 
 @pytest.mark.parametrize("ahead", [-600, HOURS])
-def test_c34_a_lease_that_lives_is_taken_by_nobody_whose_clock_says_that_it_is_over(
+def test_a_lease_that_lives_is_taken_by_nobody_whose_clock_says_that_it_is_over(
     site: Service, receiver: Receiver, held: Callable[[], None], ahead: float
 ) -> None:
     """The other host looks all the time, and does what else is due. The first one is off the other way, and set back meanwhile."""
@@ -213,7 +213,7 @@ def test_c34_a_lease_that_lives_is_taken_by_nobody_whose_clock_says_that_it_is_o
 
 
 @pytest.mark.parametrize("ahead", [HOURS, -HOURS], ids=["ahead", "behind"])
-def test_c34_the_lease_of_a_dead_worker_ends_when_the_database_says_so(
+def test_the_lease_of_a_dead_worker_ends_when_the_database_says_so(
     site: Service, receiver: Receiver, held: Callable[[], None], ahead: float
 ) -> None:
     first, second = Host(site, "first", -ahead), Host(site, "second", ahead)
@@ -273,7 +273,7 @@ def pages(environment: dict[str, str], moment: float, paths: list[str]) -> dict[
     return found
 
 
-def test_c34_the_console_shows_the_same_ages_whatever_the_clock_of_its_host(site: Service) -> None:
+def test_the_console_shows_the_same_ages_whatever_the_clock_of_its_host(site: Service) -> None:
     build = "import django; django.setup()\n" + WORLD
     right = site.environment | {"PYTHONPATH": str(CHECKOUT)}
     built = subprocess.run([sys.executable, "-c", build], cwd=CHECKOUT, env=right, capture_output=True, text=True, check=False)

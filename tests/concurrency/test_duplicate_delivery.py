@@ -1,4 +1,4 @@
-"""Case C01: the same delivery at the same time is one receipt, one event and one piece of work."""
+"""The same delivery at the same time is one receipt, one event and one piece of work."""
 
 from __future__ import annotations
 

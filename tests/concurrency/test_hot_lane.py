@@ -1,4 +1,4 @@
-"""Cases C27 and C40: one hot lane and 100 cold ones, a held row, 8 workers; the same on every server, without SKIP LOCKED."""
+"""One hot lane and 100 cold ones, a held row, 8 workers; the same on every server, without SKIP LOCKED."""
 
 from __future__ import annotations
 

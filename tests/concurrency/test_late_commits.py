@@ -1,4 +1,4 @@
-"""Case C25: a receipt whose smaller id commits later is routed then; gaps of ids stall nothing."""
+"""A receipt whose smaller id commits later is routed then; gaps of ids stall nothing."""
 
 from __future__ import annotations
 

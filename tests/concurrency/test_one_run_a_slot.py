@@ -1,4 +1,4 @@
-"""Case C58: however many clusters of however many hosts there are, a schedule runs once for each time at which it is due.
+"""However many clusters of however many hosts there are, a schedule runs once for each time at which it is due.
 
 django-q2's scheduler decides under a lock on the schedule's row; the tests force three of them to come at once, and see two of them wait.
 """
@@ -75,7 +75,7 @@ def schedulers_at_once() -> None:
         each.result()
 
 
-def test_c58_three_clusters_run_each_schedule_once_a_slot() -> None:
+def test_three_clusters_run_each_schedule_once_a_slot() -> None:
     tasks.ensure_schedules(SCHEDULES)
     for slot in range(1, SLOTS + 1):
         later(MINUTE)
@@ -84,7 +84,7 @@ def test_c58_three_clusters_run_each_schedule_once_a_slot() -> None:
     assert not Schedule.objects.filter(next_run__lte=timezone.now()).exists()
 
 
-def test_c58_after_a_gap_of_hours_each_schedule_runs_once() -> None:
+def test_after_a_gap_of_hours_each_schedule_runs_once() -> None:
     tasks.ensure_schedules(SCHEDULES)
     later(GAP)
     schedulers_at_once()
@@ -95,7 +95,7 @@ def test_c58_after_a_gap_of_hours_each_schedule_runs_once() -> None:
     assert all(timezone.now() < moment <= timezone.now() + MINUTE for moment in due)
 
 
-def test_c58_a_scheduler_that_dies_before_its_commit_has_run_nothing() -> None:
+def test_a_scheduler_that_dies_before_its_commit_has_run_nothing() -> None:
     tasks.ensure_schedules(SCHEDULES)
     later(MINUTE)
 
@@ -134,13 +134,13 @@ def rows() -> Counter[str]:
     return Counter(Schedule.objects.values_list("name", flat=True))
 
 
-def test_c58_setup_twice_and_in_parallel_on_several_hosts_makes_one_row(hosts: None) -> None:
+def test_setup_twice_and_in_parallel_on_several_hosts_makes_one_row(hosts: None) -> None:
     for _ in range(2):
         setups_at_once(CLUSTERS)
         assert rows() == Counter(list(SCHEDULES))
 
 
-def test_c58_a_second_row_of_an_older_version_goes_at_the_next_start() -> None:
+def test_a_second_row_of_an_older_version_goes_at_the_next_start() -> None:
     tasks.ensure_schedules(SCHEDULES)
     kept = set(Schedule.objects.values_list("id", flat=True))
     for name, (path, number) in SCHEDULES.items():
@@ -177,7 +177,7 @@ def ask(act: Callable[[Stop], Done]) -> bool:
     return Rival(partial(run_if_due, "sweep", PERIOD_SECONDS, act)).result()
 
 
-def test_c58_a_sweep_longer_than_its_period_meets_no_second_one(hosts: None) -> None:
+def test_a_sweep_longer_than_its_period_meets_no_second_one(hosts: None) -> None:
     sweep = Sweep()
     rival = begin(sweep)
     Upkeep.objects.update(started_at=F("started_at") - GAP)
@@ -187,7 +187,7 @@ def test_c58_a_sweep_longer_than_its_period_meets_no_second_one(hosts: None) -> 
     assert sweep.runs == 1
 
 
-def test_c58_a_killed_sweep_does_not_block_the_next(hosts: None) -> None:
+def test_a_killed_sweep_does_not_block_the_next(hosts: None) -> None:
     killed, next_one = Sweep(), Sweep()
     next_one.go_on.set()
     rival = begin(killed)

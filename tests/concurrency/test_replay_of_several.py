@@ -1,4 +1,4 @@
-"""Cases C43 and C46: several dead items replayed together, twice and by two operators; a lane keeps to one at a time."""
+"""Several dead items replayed together, twice and by two operators; a lane keeps to one at a time."""
 
 from __future__ import annotations
 

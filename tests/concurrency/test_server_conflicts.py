@@ -1,4 +1,4 @@
-"""Case C38: deadlocks, lock time-outs and TiDB's conflict codes at any statement and at COMMIT lose, double and half-store nothing."""
+"""Deadlocks, lock time-outs and TiDB's conflict codes at any statement and at COMMIT lose, double and half-store nothing."""
 
 from __future__ import annotations
 

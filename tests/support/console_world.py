@@ -24,7 +24,7 @@ from projection.states import State
 from tests.support import factories, rows
 
 HOSTILE = "\"><svg onload=alert(1)><img src=x onerror=alert(2)>\u202e\u2066gnp.'exe{{7*7}}"
-"""Case C47, with a change of writing direction and template syntax."""
+"""Markup and script, with a change of writing direction and template syntax."""
 BIG = "9007199254740993"
 PASSWORD = "a long enough password"
 

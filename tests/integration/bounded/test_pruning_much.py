@@ -1,4 +1,4 @@
-"""C59: a large history is pruned in bounded pieces, beside a running ingress."""
+"""A large history is pruned in bounded pieces, beside a running ingress."""
 
 from __future__ import annotations
 

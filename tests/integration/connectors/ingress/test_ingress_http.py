@@ -39,7 +39,7 @@ def test_a_conflict_names_the_receipt_that_stands() -> None:
 
 
 def test_every_401_has_the_same_text() -> None:
-    """Case C18: the caller learns nothing about what was wrong."""
+    """The caller learns nothing about what was wrong."""
     ingress = open_endpoint()
     good = signing.hmac_hex(BODY, ingress.secret)
     values = ["", "00", "\xe9" + good, good.upper(), good[:-1], f"{good},{good}", "a" * 8000]
@@ -149,7 +149,6 @@ def test_hosts_sessions_and_csrf_do_not_apply() -> None:
     ],
 )
 def test_the_raw_bytes_are_what_is_verified_and_stored(body: bytes, content_type: str) -> None:
-    """Case C17."""
     ingress = open_endpoint()
     assert ingress.post(body, content_type=content_type).status_code == 202
     assert bytes(Receipt.objects.get().body) == body
@@ -181,7 +180,7 @@ def test_hubspot_signs_the_public_url_with_its_query() -> None:
 
 
 def test_a_providers_retry_with_a_fresh_signature_is_one_event() -> None:
-    """Case C20: the attempt's time stamp is no part of the identity."""
+    """The attempt's time stamp is no part of the identity."""
     ingress = open_endpoint("standard_webhooks", secret=signing.STANDARD_SECRET)
     posts = [
         ingress.post(BODY, signing.standard_webhooks(BODY, at=None if late is None else late))

@@ -68,7 +68,7 @@ def test_another_body_under_the_same_id_is_a_conflict_kept_once_per_body() -> No
     "bodies", [(b'{"v":1}', b'{"v":2}', b'{"v":1}'), (b'{"id":"","v":1}', b'{"id":"   ","v":1}', b'{"id":null}')]
 )
 def test_without_an_id_every_delivery_is_a_new_receipt(bodies: tuple[bytes, ...]) -> None:
-    """Case C03: no id is no id, not an id that all such deliveries share."""
+    """No id is no id, not an id that all such deliveries share."""
     ingress = open_endpoint(settings=BY_ID)
     outcomes = [send(ingress, body) for body in bodies]
     assert [one.code for one in outcomes] == ["accepted"] * 3
@@ -96,7 +96,6 @@ def test_a_blank_id_header_is_no_id() -> None:
     ],
 )
 def test_ids_that_a_collation_or_a_double_would_equate_are_two(one: str, two: str) -> None:
-    """Cases C06 and C07, ingress side."""
     ingress = open_endpoint(settings=BY_ID)
     outcomes = [send(ingress, f'{{"id":{id_}}}'.encode()) for id_ in (one, two, one)]
     assert [outcome.code for outcome in outcomes] == ["accepted", "accepted", "duplicate"]
@@ -117,7 +116,7 @@ def test_two_endpoints_do_not_share_ids() -> None:
 
 @pytest.mark.parametrize("body", [b'{"a":NaN}', b'{"a":-Infinity}', b'{"a":1e400}', b"", b"\xff\xfe", b"<xml/>", b"[" * 50_000])
 def test_a_body_that_is_no_json_is_stored_as_it_is(body: bytes) -> None:
-    """Case C12: the router says what is wrong with it; the bytes are evidence."""
+    """The router says what is wrong with it; the bytes are evidence."""
     ingress = open_endpoint(settings=BY_ID)
     assert send(ingress, body).code == "accepted"
     assert bytes(Receipt.objects.get().body) == body

@@ -1,4 +1,4 @@
-"""Case C50: what a sender or a browser presents as a credential is found nowhere afterwards.
+"""What a sender or a browser presents as a credential is found nowhere afterwards.
 
 No log, page, export, metric, mail, row or file has it, whatever went wrong with the request that brought it.
 """

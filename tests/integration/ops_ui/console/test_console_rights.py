@@ -1,4 +1,4 @@
-"""Case C49 over every action of the console, found by its URL: each role, each method, with and without a CSRF token, forged ids."""
+"""Every action of the console, found by its URL, and each role, each method, with and without a CSRF token, forged ids."""
 
 from __future__ import annotations
 

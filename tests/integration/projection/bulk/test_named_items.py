@@ -24,7 +24,7 @@ def named(*items: WorkItem | str) -> WorkFilter:
 
 
 def test_each_named_item_has_its_result_and_a_conflict_is_one_of_them() -> None:
-    """Case C43: three can be replayed, the source of one is active, one was replayed a second earlier by somebody else."""
+    """Three can be replayed, the source of one is active, one was replayed a second earlier by somebody else."""
     with recording() as seen:
         ingress = dead_letters(seen, 1, 2, 3, 4, 5, 6)
         ingress.admit(change(4))

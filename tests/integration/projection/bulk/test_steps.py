@@ -42,7 +42,7 @@ def test_each_dead_letter_is_replayed_once_and_says_as_what() -> None:
 
 
 def test_of_five_the_three_that_can_be_are_replayed_and_two_say_why() -> None:
-    """Case C43: one source is active, one item was replayed a second ago, two operators start a job each."""
+    """One source is active, one item was replayed a second ago, two operators start a job each."""
     with recording() as seen:
         ingress = dead_letters(seen, 0, 1, 2, 3, 4)
         first, second = fixed(start()), fixed(start(actor="bob"))
@@ -66,7 +66,7 @@ def test_of_five_the_three_that_can_be_are_replayed_and_two_say_why() -> None:
 
 
 def test_a_replayed_sequence_runs_one_at_a_time_in_its_order_behind_what_is_queued(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Case C46, in steps of two items."""
+    """Items of one lane, replayed in steps of two."""
     monkeypatch.setattr("projection.bulk.steps.ITEMS_A_STEP", 2)
     ingress = open_ingress()
     ingress.route(mode="per_event")

@@ -198,7 +198,7 @@ REPORTS = [*ENDS, RETRY, {"state": State.RETRY, "give_back": 1}]
 @pytest.mark.parametrize("end", REPORTS, ids=["success", "skip", "dead letter", "retry", "hand-back"])
 @pytest.mark.parametrize("rival", ["waits", "runs", "ended"])
 def test_a_zombie_changes_nothing(end: dict[str, Any], rival: str) -> None:
-    """Case C31: A's lease ran out, B has the item; whatever A reports afterwards writes nothing."""
+    """A's lease ran out, B has the item; whatever A reports afterwards writes nothing."""
     ingress = projection()
     ingress.admit(change(7))
     with recording():
@@ -273,7 +273,7 @@ def test_several_leases_are_rescued_together_and_their_lanes_move_on() -> None:
 
 
 def test_retrying_rows_and_queued_siblings_never_collide() -> None:
-    """Case C29, by an error, by a stale lease and by "retry now", for two projections at once."""
+    """Inputs came while it ran; it ends by an error, by a stale lease and by "retry now", for two projections at once."""
     ingress = projection(retry=RetryPolicy(base=0))
     ingress.admit(change(7), change(8))
     with recording() as seen:

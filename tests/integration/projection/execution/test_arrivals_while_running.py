@@ -1,4 +1,4 @@
-"""What arrives while a generation runs is never lost and never run twice (case C23), also in a burst."""
+"""What arrives while a generation runs is never lost and never run twice, also in a burst."""
 
 from __future__ import annotations
 

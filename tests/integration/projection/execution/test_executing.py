@@ -172,7 +172,7 @@ class _Unspeakable(Exception):
         RetryLater(60, "\ud800" * 9000),
         RetryLater(60, "\x00" * 9000, count_attempt=False),
     ],
-    ids=["case C09", "no text", "dead letter", "skip", "retry later", "deferred"],
+    ids=["text that no server stores", "no text", "dead letter", "skip", "retry later", "deferred"],
 )
 def test_any_failure_can_be_stored_and_the_worker_goes_on(error: BaseException) -> None:
     ingress = per_event(retry=RetryPolicy(base=0, attempts=2))

@@ -1,4 +1,4 @@
-"""Ties in provider time (case C21): the order of admission decides, and provider time removes no input."""
+"""Ties in provider time: the order of admission decides, and provider time removes no input."""
 
 from __future__ import annotations
 

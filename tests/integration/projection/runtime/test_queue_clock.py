@@ -1,6 +1,6 @@
-"""Case C34: django-q2's queue and schedules go by the database's clock, however far off the clocks of its hosts are.
+"""django-q2's queue and schedules go by the database's clock, however far off the clocks of its hosts are.
 
-Case C32: a task that runs for longer than the cluster's `retry` is handed out again; nothing that it does is done twice.
+A task that runs for longer than the cluster's `retry` is handed out again; nothing that it does is done twice.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def host(ahead: timedelta) -> Iterator[Queue]:
 
 
 @pytest.mark.parametrize(("writer", "reader"), list(product((BEHIND, RIGHT, AHEAD), repeat=2)))
-def test_c34_what_any_host_puts_in_each_other_one_takes_out_at_once_and_only_one(writer: timedelta, reader: timedelta) -> None:
+def test_what_any_host_puts_in_each_other_one_takes_out_at_once_and_only_one(writer: timedelta, reader: timedelta) -> None:
     with host(writer) as queue:
         queue.enqueue("signed")
     with host(reader) as queue:
@@ -68,7 +68,7 @@ def test_c34_what_any_host_puts_in_each_other_one_takes_out_at_once_and_only_one
     assert timedelta(seconds=Conf.RETRY) - MINUTE < left <= timedelta(seconds=Conf.RETRY)
 
 
-def test_c34_two_that_look_at_once_do_not_both_take_it() -> None:
+def test_two_that_look_at_once_do_not_both_take_it() -> None:
     get_broker().enqueue("signed")
     rows = list(OrmQ.objects.all())
     assert get_broker().dequeue() is not None
@@ -79,7 +79,7 @@ def test_c34_two_that_look_at_once_do_not_both_take_it() -> None:
 
 
 @pytest.mark.parametrize("ahead", [BEHIND, AHEAD])
-def test_c34_a_schedule_is_due_each_minute_whichever_host_looks(ahead: timedelta) -> None:
+def test_a_schedule_is_due_each_minute_whichever_host_looks(ahead: timedelta) -> None:
     with host(ahead):
         tasks.ensure_schedules(SCHEDULES)
         assert not Schedule.objects.exclude(next_run__range=(clock.now() - MINUTE, clock.now())).exists()
@@ -96,7 +96,7 @@ def test_c34_a_schedule_is_due_each_minute_whichever_host_looks(ahead: timedelta
     assert OrmQ.objects.count() == 2 * len(SCHEDULES)
 
 
-def test_c34_a_schedule_that_a_wrong_clock_put_off_is_due_at_the_next_start() -> None:
+def test_a_schedule_that_a_wrong_clock_put_off_is_due_at_the_next_start() -> None:
     tasks.ensure_schedules(SCHEDULES)
     Schedule.objects.update(next_run=F("next_run") + HOURS)
     tasks.ensure_schedules(SCHEDULES)
@@ -107,7 +107,7 @@ def test_c34_a_schedule_that_a_wrong_clock_put_off_is_due_at_the_next_start() ->
     assert not Schedule.objects.exclude(next_run=soon).exists(), "what is near stays"
 
 
-# ---- C32
+# ---- a task that runs for longer than `retry`
 
 
 def delivered_again() -> int:
@@ -117,7 +117,7 @@ def delivered_again() -> int:
     return int(row_id)
 
 
-def test_c32_a_task_delivered_three_times_while_its_flow_runs_starts_the_flow_once(
+def test_a_task_delivered_three_times_while_its_flow_runs_starts_the_flow_once(
     settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`retry` is shorter than the flow. The second process is one of the same host, the third one of another."""

@@ -1,4 +1,4 @@
-"""Case C15, without a server: the body is read whole and bounded, or refused; reading never raises."""
+"""Without a server: the body is read whole and bounded, or refused; reading never raises."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Case C18: whatever stands in a signature header, the answer is "not verified", never an exception."""
+"""Whatever stands in a signature header, the answer is "not verified", never an exception."""
 
 from __future__ import annotations
 

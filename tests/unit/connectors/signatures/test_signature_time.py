@@ -1,4 +1,4 @@
-"""Case C20: a signed time stamp counts within 300 s of now, in both directions, the edge included."""
+"""A signed time stamp counts within 300 s of now, in both directions, the edge included."""
 
 from __future__ import annotations
 

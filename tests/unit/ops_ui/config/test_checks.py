@@ -80,7 +80,7 @@ def test_a_cluster_that_would_start_a_running_loop_twice_is_refused(settings: An
         ({}, ["headrace.E005"], "timeout (none) is not below its retry (60 s)"),
     ],
 )
-def test_c32_a_cluster_whose_times_would_deliver_a_running_task_again_is_refused(
+def test_a_cluster_whose_times_would_deliver_a_running_task_again_is_refused(
     times: dict[str, Any], refused: list[str], told: str, settings: Any
 ) -> None:
     others = {name: value for name, value in project.Q_CLUSTER.items() if name not in ("timeout", "retry")}

@@ -1,4 +1,4 @@
-"""What comes after a failure: delays never overflow (case C41), and any error text can be stored (case C09)."""
+"""What comes after a failure: delays never overflow, and any error text can be stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Case C54: a server without time-zone tables. No page, filter, chart or export asks the server to convert a time."""
+"""A server without time-zone tables. No page, filter, chart or export asks the server to convert a time."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def paths(world: World) -> list[tuple[str, dict[str, str]]]:
 
 
 @pytest.mark.parametrize("viewer", ["", "America/New_York"])
-def test_c54_no_page_needs_time_zone_tables(settings: Any, viewer: str) -> None:
+def test_no_page_needs_time_zone_tables(settings: Any, viewer: str) -> None:
     settings.TIME_ZONE = "Europe/Madrid"
     world = console_world.build()
     client = console_world.client("administrator")
@@ -69,7 +69,7 @@ def test_c54_no_page_needs_time_zone_tables(settings: Any, viewer: str) -> None:
     assert asked == []
 
 
-def test_c54_the_servers_of_the_suite_have_no_such_tables() -> None:
+def test_the_servers_of_the_suite_have_no_such_tables() -> None:
     """So that a page which asked for them would have shown it: a conversion gives NULL there."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT CONVERT_TZ('2026-01-31 10:00:00', 'UTC', 'Europe/Madrid')")
@@ -77,7 +77,7 @@ def test_c54_the_servers_of_the_suite_have_no_such_tables() -> None:
             pytest.skip("this server has its time-zone tables loaded; the test of the texts says all the same")
 
 
-def test_c54_times_are_the_same_in_every_zone(settings: Any) -> None:
+def test_times_are_the_same_in_every_zone(settings: Any) -> None:
     world = console_world.build()
     client = console_world.client("administrator")
     shown = []

@@ -1,4 +1,4 @@
-"""Replay from the console: its right, its reason, its outcome as a message, its audit entry (case C49)."""
+"""Replay from the console: its right, its reason, its outcome as a message, its audit entry."""
 
 from __future__ import annotations
 

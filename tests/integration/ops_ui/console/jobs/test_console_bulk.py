@@ -267,7 +267,7 @@ class TestStart:
         assert not jobs.items(jobs.newest(1)[0].id, limit=1)
 
     def test_named_ones_are_done_with_the_confirmation_and_a_conflict_is_a_row(self, client: Client) -> None:
-        """Case C43, by mouse."""
+        """The source of one is active, another was replayed by somebody else a moment ago."""
         with recording() as seen:
             ingress = dead_letters(seen, 1, 2, 3, 4, 5)
             ingress.admit(change(4))

@@ -1,4 +1,4 @@
-"""Case C52: 250 rows with equal times over the pages of each list, in each order and with each kind of filter: each once."""
+"""250 rows with equal times over the pages of each list, in each order and with each kind of filter: each once."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def crawl(client: Client, path: str, query: dict[str, str]) -> list[Any]:
 
 
 @pytest.mark.parametrize(("name", "make", "orders", "filters"), LISTS, ids=[f"{one[0]}-{one[1].__name__}" for one in LISTS])
-def test_c52_rows_with_equal_times_are_on_exactly_one_page(
+def test_rows_with_equal_times_are_on_exactly_one_page(
     name: str, make: Callable[[], None], orders: tuple[str, ...], filters: tuple[dict[str, str], ...]
 ) -> None:
     make()
@@ -164,7 +164,7 @@ def test_c52_rows_with_equal_times_are_on_exactly_one_page(
         assert len(everything) >= MANY
 
 
-def test_c52_the_filter_of_three_states_splits_the_rows() -> None:
+def test_the_filter_of_three_states_splits_the_rows() -> None:
     generations()
     client = console_world.client("viewer")
     parts = [crawl(client, "/admin/generations/", {"state": state}) for state in ("processed", "skipped", "dead")]
@@ -172,7 +172,7 @@ def test_c52_the_filter_of_three_states_splits_the_rows() -> None:
 
 
 @pytest.mark.parametrize("sort", ["turned", "", "id", "-id", "1; DROP TABLE x", HOSTILE, "password"])
-def test_c52_a_sort_is_one_of_those_that_an_index_serves_or_none(sort: str) -> None:
+def test_a_sort_is_one_of_those_that_an_index_serves_or_none(sort: str) -> None:
     events()
     client = console_world.client("viewer")
     context: Any = client.get("/admin/events/", {"sort": sort}).context

@@ -1,4 +1,4 @@
-"""Endpoints in the console: made, rotated and tried by administrators alone; a secret is shown once and never again (C49, C50)."""
+"""Endpoints in the console: made, rotated and tried by administrators alone; a secret is shown once and never again."""
 
 from __future__ import annotations
 
