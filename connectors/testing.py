@@ -28,7 +28,7 @@ from connectors.configuration.change import DEFAULT_NAMESPACE
 from connectors.configuration.report import Report
 from connectors.delivery import Headers, IngressRequest, Outcome
 from connectors.flows import connections
-from connectors.ingress import endpoint_facts, receive
+from connectors.ingress import endpoint_facts, store
 from connectors.registry import installed_packs
 from connectors.routing import router
 from projection.admission import activation
@@ -63,7 +63,7 @@ def deliver(
     if facts is None:
         raise LookupError(f"there is no endpoint {endpoint!r} in namespace {namespace!r}; configure() one first")
     sent = Headers({"content-type": "application/json", **(headers or {})})
-    return [receive.store_durably(facts, IngressRequest("POST", facts.url, sent, _bytes(body))) for body in bodies]
+    return [store.store_durably(facts, IngressRequest("POST", facts.url, sent, _bytes(body))) for body in bodies]
 
 
 def _bytes(body: Any) -> bytes:

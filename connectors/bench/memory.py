@@ -24,7 +24,7 @@ from connectors.configuration.apply import apply
 from connectors.configuration.file import parse
 from connectors.delivery import Headers, IngressRequest
 from connectors.ingress import endpoint_facts
-from connectors.ingress.receive import store
+from connectors.ingress.store import store_within
 from connectors.models import Receipt, Record
 from projection.models import Event, Worker, WorkItem
 
@@ -168,7 +168,7 @@ def _store(items: Iterable[list[dict[str, Any]]]) -> None:
         raise BenchFailed("the endpoint of the workload is gone")
     for several in _batched(items, ITEMS_A_RECEIPT):
         body = json.dumps([event for item in several for event in item]).encode()
-        store(facts, IngressRequest("POST", "", Headers({"content-type": "application/json"}), body))
+        store_within(facts, IngressRequest("POST", "", Headers({"content-type": "application/json"}), body))
 
 
 def _batched(items: Iterable[list[dict[str, Any]]], size: int) -> Iterator[list[list[dict[str, Any]]]]:

@@ -17,7 +17,7 @@ from connectors.configuration.packs import install
 from connectors.configuration.routes import RouteDraft, publish
 from connectors.delivery import Headers, IngressRequest
 from connectors.ingress import endpoint_facts
-from connectors.ingress.receive import store
+from connectors.ingress.store import store_within
 from connectors.routing.router import RouteReport, namespaces_with_pending, route_batch
 from projection.database import clock
 from projection.facts import PER_EVENT, PROJECTION
@@ -130,7 +130,7 @@ def store_events(events: Sequence[dict[str, Any]]) -> int:
         raise BenchFailed("the endpoint of the workload is gone")
     bodies = [events[at : at + EVENTS_A_RECEIPT] for at in range(0, len(events), EVENTS_A_RECEIPT)]
     for body in bodies:
-        store(facts, IngressRequest("POST", "", Headers({"content-type": "application/json"}), json.dumps(body).encode()))
+        store_within(facts, IngressRequest("POST", "", Headers({"content-type": "application/json"}), json.dumps(body).encode()))
     return len(bodies)
 
 

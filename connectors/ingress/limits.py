@@ -10,8 +10,7 @@ import math
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
 from typing import Final
 
 from django.conf import settings
@@ -52,7 +51,6 @@ class Bucket:
 _lock: Final = threading.Lock()
 _buckets: Final[dict[tuple[int, tuple[int, float]], Bucket]] = {}
 _at_once: Final[Counter[int]] = Counter()
-_UNLIMITED: Final = nullcontext(True)
 
 
 def take(endpoint: EndpointFacts) -> Outcome | None:
@@ -65,23 +63,22 @@ def exhausted(endpoint: EndpointFacts) -> Outcome | None:
     return _refusal(endpoint, 0)
 
 
-def place(endpoint: EndpointFacts) -> AbstractContextManager[bool]:
-    """Hold one of the endpoint's places while the block runs; False = all are taken."""
+def take_place(endpoint: EndpointFacts) -> bool:
+    """Take one of the endpoint's places for requests at once; False = all are taken. Whoever got one gives it back."""
     most = endpoint.limits.concurrency
-    return _UNLIMITED if most is None else _one_of(endpoint.id, max(1, most // settings.HEADRACE_WEB_PROCESSES))
-
-
-@contextmanager
-def _one_of(endpoint_id: int, most: int) -> Iterator[bool]:
+    if most is None:
+        return True
     with _lock:
-        free = _at_once[endpoint_id] < most
-        _at_once[endpoint_id] += free
-    try:
-        yield free
-    finally:
-        if free:
-            with _lock:
-                _at_once[endpoint_id] -= 1
+        is_free = _at_once[endpoint.id] < max(1, most // settings.HEADRACE_WEB_PROCESSES)
+        _at_once[endpoint.id] += is_free
+    return is_free
+
+
+def give_place_back(endpoint: EndpointFacts) -> None:
+    """The request that got a place by these facts is answered."""
+    if endpoint.limits.concurrency is not None:
+        with _lock:
+            _at_once[endpoint.id] -= 1
 
 
 def forget() -> None:

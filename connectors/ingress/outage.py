@@ -13,11 +13,18 @@ from typing import Final
 
 from django.db import Error, OperationalError
 
+from connectors.delivery import Outcome
+
 INGRESS: Final = "ingress"
 """Alias of the connection that gives up before a provider does (`ops_ui.config.database_url.bounded`)."""
 SLOW_SECONDS: Final = 1.0
 HOLD_SECONDS: Final = 3.0
 """How long nobody asks after a failure that took long; then one request at a time tries again."""
+
+
+DATABASE_UNAVAILABLE: Final = Outcome(
+    "database_unavailable", 503, message="The delivery was not stored; please send it again.", retry_after=10
+)
 
 
 class DatabaseAway(OperationalError):

@@ -1,105 +1,112 @@
-"""The INSERT of a receipt: once, whatever the database makes of the first try.
+"""Store: the last of a delivery's four steps. One delivery becomes one receipt, committed before the answer (docs/protocol.md#receive).
 
-Joins the caller's transaction, or is one of its own. The unique key decides about duplicates, so a receipt with an identity may be
-inserted again whenever it is not known whether it was.
+One INSERT, and nothing else is written or locked. The unique key of the receipt decides about duplicates, so that copies that arrive
+together cannot both be first.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import replace
-from functools import cache
-from typing import Final
+from dataclasses import dataclass
+from typing import Self
 
-from django.db import Error, connections
-from tenacity import Retrying, retry_if_exception, stop_after_attempt, stop_after_delay, wait_random_exponential
+from django.db import DEFAULT_DB_ALIAS, Error, connections
 
-from connectors.delivery import Outcome, ReceiptDraft
-from connectors.managers import ReceiptManager
-from connectors.models import Receipt
-from projection.database.outages import is_connection_lost
-from projection.database.transactions import error_code, is_conflict, noting
+from connectors.delivery import IngressRequest, Outcome, ReceiptDraft
+from connectors.ingress import limits, metrics
+from connectors.ingress.endpoint_facts import EndpointFacts
+from connectors.ingress.insert import insert_by_all_means, insert_draft
+from connectors.ingress.outage import DATABASE_UNAVAILABLE, outage
+from connectors.ingress.receipt_draft import draft_of
+from connectors.ingress.spool import spooling
+from connectors.ingress.spool.spooled import identified
 from projection.logs import log_event
+from projection.runtime import wake_up
 from projection.safe_text import error_text
-from projection.states import ReceiptState
-
-STORE_ROUNDS: Final = 3
-"""A first receipt that is pruned between our INSERT and our read is a coincidence; three in a row are none."""
-LONGEST_RETRY_SECONDS: Final = 1.5
-"""What fails at once is tried again; after one that took a whole lock wait the provider would not wait any longer."""
 
 
-def store_by_all_means(draft: ReceiptDraft, using: str) -> Outcome:
-    """As `store_draft`, again where the first try failed at once: on a fresh connection, or a few times on a conflict.
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """When a delivery had been read whole: by the clock (nanoseconds since 1970), and for measuring what follows."""
 
-    The first try goes without what nearly never is needed: the machinery of trying again and, for a receipt with an identity, Django's
-    question whether the connection still works. Together they cost as much as making up the receipt.
+    nanoseconds: int
+    since: float
+
+    @classmethod
+    def now(cls) -> Self:
+        return cls(time.time_ns(), time.perf_counter())
+
+    @property
+    def seconds(self) -> float:
+        """Since 1970, as signature schemes take it."""
+        return self.nanoseconds / 1e9
+
+    @property
+    def microseconds(self) -> int:
+        """Since 1970, as the spool keeps it."""
+        return self.nanoseconds // 1000
+
+
+def store(endpoint: EndpointFacts, request: IngressRequest, arrival: Arrival, using: str) -> Outcome:
+    """Store a verified delivery. Raises nothing that a caller or the database can cause.
+
+    `accepted` (202) and `duplicate` (200) only with a committed row, `spooled` (202) only with a synced record; `conflict` (409);
+    `rate_limited` (429); `database_unavailable` and `spool_full` (503). One INSERT on connection `using`; one more read for a
+    duplicate. Must not be called inside a transaction.
     """
-    since = time.monotonic()
+    outcome = limits.take(endpoint) or _kept(endpoint, request, arrival, using)
+    metrics.count(outcome.code, endpoint.pack_name, time.perf_counter() - arrival.since)
+    return outcome
+
+
+def _kept(endpoint: EndpointFacts, request: IngressRequest, arrival: Arrival, using: str) -> Outcome:
+    """In the database; where that is away and the endpoint is set to spool, in the journal of this host."""
+    draft = draft_of(endpoint, request)
+    if not endpoint.spools:
+        return _insert_durably(endpoint, draft, using)
+    draft = identified(draft)
+    if spooling.goes_behind():
+        outcome = spooling.spool(endpoint, draft, arrival.microseconds)
+        if outcome.code == spooling.SPOOLED:
+            return outcome
+    outcome = _insert_durably(endpoint, draft, using)
+    if outcome.code != DATABASE_UNAVAILABLE.code:
+        return outcome
+    spooling.database_failed()
+    return spooling.spool(endpoint, draft, arrival.microseconds)
+
+
+def store_durably(endpoint: EndpointFacts, request: IngressRequest) -> Outcome:
+    """Store a trusted delivery in a transaction of its own. A database failure is the outcome 503, and its connection is dropped."""
+    return _insert_durably(endpoint, draft_of(endpoint, request), DEFAULT_DB_ALIAS)
+
+
+def _insert_durably(endpoint: EndpointFacts, draft: ReceiptDraft, using: str) -> Outcome:
+    if connections[using].in_atomic_block:
+        raise RuntimeError("receiving inside a transaction would answer before the commit")
     try:
-        return _first_try(draft, using)
+        with outage.asking():
+            outcome = insert_by_all_means(draft, using)
     except Error as error:
-        if not is_conflict(error) or time.monotonic() - since >= LONGEST_RETRY_SECONDS:
-            raise
-        log_event("conflict", unit="receive", attempt=1, error_code=error_code(error))
-    retrying = Retrying(
-        stop=stop_after_attempt(3) | stop_after_delay(LONGEST_RETRY_SECONDS),
-        wait=wait_random_exponential(multiplier=0.02, max=0.2),
-        retry=retry_if_exception(is_conflict),
-        before_sleep=noting("receive"),
-        reraise=True,
+        log_event("receive", level="error", endpoint=endpoint.slug, state="database_unavailable", error=error_text(error))
+        connections[using].close()
+        return DATABASE_UNAVAILABLE
+    log_event(
+        "receive",
+        namespace=endpoint.namespace,
+        endpoint=endpoint.slug,
+        pack=endpoint.pack_name,
+        receipt_id=outcome.receipt_id,
+        state=outcome.code,
     )
-    return retrying(store_draft, draft, using)
+    if outcome.code == "accepted":
+        wake_up.notify("route")
+    return outcome
 
 
-def _first_try(draft: ReceiptDraft, using: str) -> Outcome:
-    """On the connection as it is; if it turns out to be lost, once more on a fresh one. Without an identity nothing may be sent twice
-    in doubt, so the connection is asked first (CONN_HEALTH_CHECKS)."""
-    if draft.idempotency_hash is None:
-        return store_draft(draft, using)
-    connection, since = connections[using], time.monotonic()
-    connection.health_check_done = True  # type: ignore[attr-defined]  # Django has it, its stubs do not
-    try:
-        return store_draft(draft, using)
-    except Error as error:
-        if not is_connection_lost(error) or time.monotonic() - since >= LONGEST_RETRY_SECONDS:
-            raise
-        log_event("conflict", unit="receive", attempt=1, error_code=error_code(error), error=error_text(error))
-    connection.close()
-    return store_draft(draft, using)
+def store_within(endpoint: EndpointFacts, request: IngressRequest) -> Outcome:
+    """Insert the receipt of a delivery that is trusted, or find the one that stands for it. Joins the caller's transaction.
 
-
-def store_draft(draft: ReceiptDraft, using: str) -> Outcome:
-    """Insert a receipt on the connection of this alias, or find the one that stands for it. Raises the database's error."""
-    receipts = _receipts(using)
-    for _ in range(STORE_ROUNDS):
-        receipt_id = receipts.insert_receipt(draft)
-        if receipt_id is not None:
-            return Outcome("accepted", 202, receipt_id)
-        first = receipts.read_first_receipt(draft.endpoint_id, str(draft.idempotency_hash))
-        if first is not None:
-            return _repeated(draft, first, using)
-    raise Error("a delivery id is known and unknown in turn; is another process deleting receipts?")
-
-
-@cache
-def _receipts(using: str) -> ReceiptManager:
-    """The receipts by the connection of this alias; made once, not for each delivery."""
-    return Receipt.objects.db_manager(using)
-
-
-def _repeated(draft: ReceiptDraft, first: tuple[int, str, int | None], using: str) -> Outcome:
-    first_id, first_sha256, erasure_id = first
-    if first_sha256 == draft.body_sha256:
-        return Outcome("duplicate", 200, first_id)
-    # Kept once per body; the first stands, and every further copy is answered the same.
-    receipts = _receipts(using)
-    other = replace(draft, conflict_hash=draft.body_sha256, state=ReceiptState.CONFLICT.value)
-    if erasure_id is not None:  # what was erased does not come back under another body
-        receipts.insert_receipt(replace(other, body=b"", headers="{}", url=""), erasure_id)
-    elif receipts.insert_receipt(other) is not None:
-        now = receipts.read_first_receipt(draft.endpoint_id, str(draft.idempotency_hash))
-        if now is not None and now[2] is not None:  # erased since we looked: the erasure may have looked before we inserted
-            receipts.forget_conflict(other, now[2])
-    message = "This delivery id was received before with another body; the first one stands."
-    return Outcome("conflict", 409, first_id, message)
+    Raises the database's error; outside a transaction what it returns is committed.
+    """
+    return insert_draft(draft_of(endpoint, request), DEFAULT_DB_ALIAS)

@@ -1,28 +1,26 @@
 """The ingress over HTTP: `POST /ingress/<namespace>/<endpoint slug>`. The only page without CSRF check, sessions and host check.
 
-Answers (docs/ingress.md): 202 stored · 200 duplicate · 401 · 404 · 409 · 413 · 429 · 503, JSON with a stable `code` and a sentence.
+Four steps, each in the module of its name: accept the request, read its body, verify it, store it. Answers: `answers`.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Final, TypeVar
 from urllib.parse import quote
 
-from django.db import Error, connections
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
 from connectors.delivery import Answer, IngressRequest, Outcome, WsgiHeaders
-from connectors.ingress import body_memory, limits, metrics
-from connectors.ingress.body import drain, read_body
+from connectors.ingress import answers, body_memory
+from connectors.ingress.accept import accept
+from connectors.ingress.body import read_body
 from connectors.ingress.body_memory import Hold
 from connectors.ingress.endpoint_facts import EndpointFacts
 from connectors.ingress.outage import INGRESS
-from connectors.ingress.receive import DATABASE_UNAVAILABLE, receive
-from connectors.ingress.spool import last_known
-from connectors.ingress.spool.spooling import FULL, SPOOLED
+from connectors.ingress.store import Arrival, store
+from connectors.ingress.verify import refuse, verify
 from connectors.pack import Pack
 from projection.foreign_code import FAILURES
 from projection.logs import log_event
@@ -30,23 +28,8 @@ from projection.safe_text import error_text
 
 T = TypeVar("T")
 
-DISABLED_RETRY_SECONDS: Final = 60
-NOT_FOUND: Final = Outcome("not_found", 404, message="There is no such endpoint.")
 METHOD_NOT_ALLOWED: Final = Outcome("method_not_allowed", 405, message="Deliveries are sent with POST.")
-DISABLED: Final = Outcome(
-    "disabled",
-    503,
-    message="This endpoint takes no deliveries at present; please send it later.",
-    retry_after=DISABLED_RETRY_SECONDS,
-)
-BROKEN: Final = Outcome(
-    "endpoint_unavailable", 503, message="This endpoint is not ready; please send it later.", retry_after=DISABLED_RETRY_SECONDS
-)
-DISCARDING: Final = Outcome("gone", 410, message="This endpoint takes no deliveries any more.")
 UNEXPECTED: Final = Outcome("internal_error", 503, message="The delivery was not stored; please send it again.", retry_after=10)
-STORED: Final = frozenset({"accepted", "duplicate", "conflict", SPOOLED})
-LOGGED: Final = STORED | {"unverified", "internal_error", DATABASE_UNAVAILABLE.code, FULL.code}
-"""What has a line of ours in the log, with the reason: Django need not add its own, which is the only one of all other refusals."""
 
 
 @csrf_exempt
@@ -56,57 +39,48 @@ def ingress(request: HttpRequest, namespace: str, slug: str) -> HttpResponse:
         return _answered(request, namespace, slug)
     except FAILURES as error:  # the last resort: a provider must not read 2xx or an HTML page for a fault of ours
         log_event("receive", level="error", namespace=namespace, endpoint=slug, state="internal_error", error=error_text(error))
-        return _refused(request, UNEXPECTED)
+        return answers.refused(request, UNEXPECTED)
 
 
 def _answered(request: HttpRequest, namespace: str, slug: str) -> HttpResponse:
-    found = _endpoint(namespace, slug)
-    if isinstance(found, Outcome):
-        return _refused(request, found)
-    endpoint, pack = found
-    with limits.place(endpoint) as free:
-        return _asked_to_take(request, endpoint, pack) if free else _refused(request, limits.TOO_MANY_AT_ONCE)
+    """The four steps. The first two may end the delivery with a refusal; its place and memory are given back with the answer."""
+    with accept(namespace, slug) as accepted, body_memory.room.hold() as hold:
+        if isinstance(accepted, Outcome):
+            return answers.refused(request, accepted)
+        endpoint, pack = accepted
+        delivery = _read_request(request, endpoint, hold)
+        if isinstance(delivery, Outcome):
+            return answers.refused(request, delivery)
+        other = _not_a_delivery(request, endpoint, pack, delivery)
+        if other is not None:
+            return other
+        arrival = Arrival.now()
+        verdict = verify(endpoint, delivery, arrival.seconds)
+        outcome = store(endpoint, delivery, arrival, INGRESS) if verdict.ok else refuse(endpoint, delivery, verdict)
+        return _acknowledged(endpoint, pack, outcome)
 
 
-def _asked_to_take(request: HttpRequest, endpoint: EndpointFacts, pack: Pack) -> HttpResponse:
-    refused = limits.exhausted(endpoint)
-    if refused is not None:
-        return _refused(request, refused)
-    with body_memory.room.hold() as hold:
-        return _taken(request, endpoint, pack, hold)
-
-
-def _taken(request: HttpRequest, endpoint: EndpointFacts, pack: Pack, hold: Hold) -> HttpResponse:
+def _read_request(request: HttpRequest, endpoint: EndpointFacts, hold: Hold) -> IngressRequest | Outcome:
+    """The request with its exact body (only a POST has one), or the refusal."""
     body: bytes | Outcome = b""
     if request.method == "POST":
         body = read_body(request.META, endpoint.max_body_bytes, hold)
     if isinstance(body, Outcome):
-        return _refused(request, body)
-    delivery = IngressRequest(request.method or "", public_url(endpoint, request), WsgiHeaders(request.META), body)
+        return body
+    return IngressRequest(request.method or "", public_url(endpoint, request), WsgiHeaders(request.META), body)
+
+
+def _not_a_delivery(request: HttpRequest, endpoint: EndpointFacts, pack: Pack, delivery: IngressRequest) -> HttpResponse | None:
+    """The answer to a provider's challenge, or to another method than POST; None: it is a delivery."""
     challenge = _asked(pack.handshake, delivery, endpoint)
     if challenge is not None:
-        return _pack_answer(challenge)
-    if request.method != "POST":
-        return _refused(request, METHOD_NOT_ALLOWED)
-    outcome = receive(endpoint, delivery, using=INGRESS)
-    answer = _asked(pack.acknowledge, outcome, endpoint) if outcome.code in STORED else None
-    return _json(outcome) if answer is None else _logged_once(_pack_answer(answer))
+        return answers.of_pack(challenge)
+    return None if request.method == "POST" else answers.refused(request, METHOD_NOT_ALLOWED)
 
 
-def _endpoint(namespace: str, slug: str) -> tuple[EndpointFacts, Pack] | Outcome:
-    try:
-        endpoint = last_known.find((namespace, slug))
-    except Error as error:
-        log_event("receive", level="error", endpoint=slug, state="database_unavailable", error=error_text(error))
-        connections[INGRESS].close()
-        return DATABASE_UNAVAILABLE
-    if endpoint is None:
-        return NOT_FOUND
-    if endpoint.pack is None or endpoint.availability == "broken":
-        return BROKEN
-    if endpoint.availability == "open":
-        return endpoint, endpoint.pack
-    return DISCARDING if endpoint.availability == "discarding" else DISABLED
+def _acknowledged(endpoint: EndpointFacts, pack: Pack, outcome: Outcome) -> HttpResponse:
+    answer = _asked(pack.acknowledge, outcome, endpoint) if outcome.code in answers.STORED else None
+    return answers.stored(outcome) if answer is None else answers.logged_once(answers.of_pack(answer))
 
 
 def public_url(endpoint: EndpointFacts, request: HttpRequest) -> str:
@@ -126,60 +100,3 @@ def _asked(question: Callable[[T], Answer | None], about: T, endpoint: EndpointF
     except FAILURES as error:  # a pack may be foreign code, and the delivery is worth more than its answer
         log_event("pack_failed", level="error", endpoint=endpoint.slug, pack=endpoint.pack_name, error=error_text(error))
         return None
-
-
-class _Refusal(HttpResponse):
-    """An answer given before the body was read: what the sender still writes is dropped once the answer is out."""
-
-    def __init__(self, request: HttpRequest, content: bytes, status: int) -> None:
-        super().__init__(content, content_type="application/json", status=status)
-        self._environ = request.META
-
-    def close(self) -> None:
-        super().close()
-        drain(self._environ)
-
-
-def _refused(request: HttpRequest, outcome: Outcome) -> HttpResponse:
-    metrics.count(outcome.code)
-    response = _Refusal(request, _text(outcome), outcome.status)
-    if outcome.status == 405:
-        response.headers["Allow"] = "POST"
-    return _with_headers(response, outcome)
-
-
-def _json(outcome: Outcome) -> HttpResponse:
-    return _with_headers(HttpResponse(_text(outcome), content_type="application/json", status=outcome.status), outcome)
-
-
-def _text(outcome: Outcome) -> bytes:
-    if outcome.code == SPOOLED:  # it has no receipt yet
-        return json.dumps({"receipt": None, "duplicate": False, "spooled": True}).encode()
-    if outcome.status < 400:
-        return json.dumps({"receipt": str(outcome.receipt_id), "duplicate": outcome.code == "duplicate"}).encode()
-    members = {"code": outcome.code, "message": outcome.message}
-    return json.dumps(members if outcome.receipt_id is None else members | {"receipt": str(outcome.receipt_id)}).encode()
-
-
-def _with_headers(response: HttpResponse, outcome: Outcome) -> HttpResponse:
-    if outcome.retry_after is not None:
-        response.headers["Retry-After"] = str(outcome.retry_after)
-    return _plain(_logged_once(response) if outcome.code in LOGGED else response)
-
-
-def _logged_once(response: HttpResponse) -> HttpResponse:
-    response._has_been_logged = True  # type: ignore[attr-defined]  # what django.utils.log.log_response looks at
-    return response
-
-
-def _pack_answer(answer: Answer) -> HttpResponse:
-    return _plain(HttpResponse(answer.body, content_type=answer.content_type, status=answer.status, headers=dict(answer.headers)))
-
-
-def _plain(response: HttpResponse) -> HttpResponse:
-    # An answer may repeat what a stranger sent (a challenge): no browser may take it for anything but what it says it is.
-    response.headers["X-Content-Type-Options"] = "nosniff"
-    response.headers["Cache-Control"] = "no-store"
-    # Set here because Django's own middleware, which would, does not see the ingress: senders know where the answer ends.
-    response.headers["Content-Length"] = str(len(response.content))
-    return response

@@ -9,8 +9,9 @@ from typing import Final
 
 from connectors import audit_log
 from connectors.ingress.endpoint_facts import EndpointFacts
-from connectors.ingress.receive import store, verify
+from connectors.ingress.store import store_within
 from connectors.ingress.unverified import prune, restored
+from connectors.ingress.verify import verify
 from projection.database import clock
 from projection.database.catalogue import Sender
 from projection.database.transactions import run_unit
@@ -75,7 +76,7 @@ def _reverify_one(endpoint: EndpointFacts, unverified_id: int) -> Admitted | Ref
     verdict = verify(endpoint, request, arrived.timestamp())
     if not verdict.ok:
         return Refused(unverified_id, verdict.sentence)
-    outcome = store(endpoint, request)
+    outcome = store_within(endpoint, request)
     receipt_id = outcome.receipt_id or 0
     _sql.execute("admit_unverified_delivery", id=unverified_id, receipt_id=receipt_id)
     log_event("reverify", endpoint=endpoint.slug, receipt_id=receipt_id, state=outcome.code)

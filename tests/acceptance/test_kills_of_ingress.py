@@ -13,7 +13,7 @@ import pytest
 
 from connectors.delivery import Headers, IngressRequest
 from connectors.ingress import endpoint_facts
-from connectors.ingress.receive import draft_of
+from connectors.ingress.receipt_draft import draft_of
 from connectors.ingress.spool import folder as spool_files
 from connectors.ingress.spool import spooling
 from connectors.ingress.spool.spooled import identified

@@ -10,7 +10,7 @@ from django.db import transaction
 
 from connectors.delivery import Headers, IngressRequest
 from connectors.ingress import endpoint_facts
-from connectors.ingress.receive import store
+from connectors.ingress.store import store_within
 from connectors.models import AuditEntry, Receipt
 from connectors.retention.erase import Erased, erase_source
 from connectors.retention.erased_bodies import Source
@@ -150,7 +150,7 @@ def test_another_body_that_is_stored_but_not_committed_is_waited_for(keyed: Ingr
 
     def drain() -> str:
         with transaction.atomic():
-            return store(facts, IngressRequest("POST", "", Headers({}), one(name="A. Lovelace"))).code
+            return store_within(facts, IngressRequest("POST", "", Headers({}), one(name="A. Lovelace"))).code
 
     with stopped_at(Gate(COMMIT), drain) as draining:
         erasing = Rival(erase)

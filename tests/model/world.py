@@ -19,7 +19,7 @@ from connectors import models
 from connectors.configuration.routes import RouteDraft
 from connectors.delivery import Headers, IngressRequest
 from connectors.ingress.endpoint_facts import EndpointFacts
-from connectors.ingress.receive import store
+from connectors.ingress.store import store_within
 from projection import identity
 from projection.database import clock
 from projection.execution.attempts import Attempt
@@ -192,10 +192,10 @@ class World:
         else:
             models.Route.objects.filter(id=self.facts[what].id).update(paused_at=at)  # type: ignore[index]  # the third kind of pause
 
-    def store(self, namespace: str, items: Sequence[values.Item]) -> None:
+    def store_within(self, namespace: str, items: Sequence[values.Item]) -> None:
         """One delivery; its receipt waits to be routed."""
         body = json.dumps({"events": [json.loads(item.payload) for item in items]}).encode()
-        outcome = store(self.endpoints[namespace], IngressRequest("POST", "https://hooks.example.com/", Headers({}), body))
+        outcome = store_within(self.endpoints[namespace], IngressRequest("POST", "https://hooks.example.com/", Headers({}), body))
         assert outcome.code == "accepted"
         assert outcome.receipt_id is not None
         self.pending[namespace].append(Pending(outcome.receipt_id, self.model.now, list(items)))

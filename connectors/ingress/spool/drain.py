@@ -22,13 +22,13 @@ from django.db import DatabaseError, InterfaceError, connections, transaction
 
 from connectors.delivery import Outcome, ReceiptDraft
 from connectors.ingress import metrics
+from connectors.ingress.insert import insert_draft
 from connectors.ingress.outage import INGRESS
 from connectors.ingress.spool import folder as spool_files
 from connectors.ingress.spool import journal
 from connectors.ingress.spool import set_aside as spool_aside
 from connectors.ingress.spool.folder import Journal
 from connectors.ingress.spool.spooled import SpooledDelivery, UnknownRecord
-from connectors.ingress.store import store_draft
 from projection.database import clock, outages
 from projection.database.transactions import error_code, is_server_conflict
 from projection.logs import log_event
@@ -154,7 +154,7 @@ class Drain:
         """The batch in one transaction; where the database refuses it, though it answers, its records one by one."""
         try:
             with transaction.atomic(using=INGRESS, durable=True):
-                outcomes = [store_draft(self._dated(one), INGRESS) for one in batch]
+                outcomes = [insert_draft(self._dated(one), INGRESS) for one in batch]
         except Exception as error:
             connections[INGRESS].close()
             if is_server_conflict(error) or error_code(error) in SERVER_CONDITIONS or not _takes_writes():

@@ -16,7 +16,7 @@ from connectors.delivery import IngressRequest, Outcome
 from connectors.ingress import endpoint_facts
 from connectors.ingress.body import too_large
 from connectors.ingress.endpoint_facts import EndpointFacts
-from connectors.ingress.receive import store_durably
+from connectors.ingress.store import store_durably
 from connectors.operations.delivery_files import BadLine, Delivery, deliveries
 from projection.cli import DONE, FINDINGS, HeadraceCommand, refusal
 

@@ -79,13 +79,13 @@ def test_more_at_once_than_allowed_are_429_and_places_come_free() -> None:
         assert refused(ingress) == (429, "too_many_at_once", "1")
         go_on.set()
         assert [one.result() for one in running] == [202, 202]
-    with limits.place(known) as free:
-        assert free
+    assert limits.take_place(known)
+    limits.give_place_back(known)
     assert ingress.post(BODY).status_code == 202
 
 
 def test_a_request_that_fails_gives_its_place_back() -> None:
     ingress = open_endpoint(limits={"concurrency": 1})
-    with mock.patch("connectors.ingress.view.receive", side_effect=RuntimeError("a bug")):
+    with mock.patch("connectors.ingress.view.store", side_effect=RuntimeError("a bug")):
         assert [ingress.post(BODY).status_code for _ in range(3)] == [503] * 3
     assert ingress.post(BODY).status_code == 202

@@ -10,7 +10,7 @@ import pytest
 from django.db import OperationalError, connections
 
 from connectors.delivery import Headers, IngressRequest, Outcome
-from connectors.ingress import store as storing
+from connectors.ingress import insert
 from connectors.ingress.outage import INGRESS
 from connectors.ingress.receive import receive
 from connectors.models import Receipt
@@ -105,7 +105,7 @@ def test_a_connection_that_is_lost_again_and_again_is_told() -> None:
 
 
 def test_who_has_waited_long_does_not_wait_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(storing, "LONGEST_RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(insert, "LONGEST_RETRY_SECONDS", 0.0)
     ingress = open_endpoint(settings=WITH_IDENTITY)
     silent = OperationalError(2013, "Lost connection to server during query")
     with mock.patch.object(type(Receipt.objects), "insert_receipt", side_effect=silent) as tried:

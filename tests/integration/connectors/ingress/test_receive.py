@@ -11,8 +11,7 @@ import pytest
 from django.db import OperationalError, connection, transaction
 
 from connectors.delivery import Headers, IngressRequest, Outcome
-from connectors.ingress import receive as receive_room
-from connectors.ingress import store as storing
+from connectors.ingress import insert, verify
 from connectors.ingress.receive import receive
 from connectors.models import Receipt, UnverifiedDelivery
 from projection.database import clock
@@ -135,7 +134,7 @@ def test_a_pack_whose_check_fails_verifies_nothing() -> None:
     assert known.pack is not None
     with mock.patch.object(known.pack, "verify", side_effect=RuntimeError("s3cr3t")):
         outcome = receive(known, IngressRequest("POST", ingress.url, Headers(), b"{}"))
-    assert outcome == receive_room.UNVERIFIED
+    assert outcome == verify.UNVERIFIED
 
 
 def test_a_database_failure_is_503_and_stores_nothing() -> None:
@@ -163,7 +162,7 @@ def test_a_conflict_that_stays_is_told_after_four_tries() -> None:
 
 
 def test_after_a_conflict_that_took_long_nobody_waits_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(storing, "LONGEST_RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(insert, "LONGEST_RETRY_SECONDS", 0.0)
     ingress = open_endpoint()
     with mock.patch.object(type(Receipt.objects), "insert_receipt", side_effect=OperationalError(1205, "lock wait")) as tried:
         assert send(ingress, b"{}").code == "database_unavailable"

@@ -188,7 +188,7 @@ def test_a_retry_that_only_counts_itself_is_a_duplicate_and_no_conflict() -> Non
     from connectors import models
     from connectors.delivery import Headers, IngressRequest
     from connectors.ingress import endpoint_facts
-    from connectors.ingress.receive import store
+    from connectors.ingress.store import store_within
     from connectors.routing import router
     from tests.support import factories
     from tests.support.deliveries import forget_caches
@@ -206,7 +206,7 @@ def test_a_retry_that_only_counts_itself_is_a_duplicate_and_no_conflict() -> Non
         "occurredAt": 5,
     }
     for more in ({"attemptNumber": 0}, {"attemptNumber": 1}, {"attemptNumber": 2, "changeFlag": "NEW"}):
-        store(facts, IngressRequest("POST", "", Headers(), json.dumps([{**event, **more}]).encode()))
+        store_within(facts, IngressRequest("POST", "", Headers(), json.dumps([{**event, **more}]).encode()))
         router.drain_receipts("default")
     counted = models.Receipt.objects.order_by("id").values_list("event_count", "duplicate_count", "conflict_count")
     assert list(counted) == [(1, 0, 0), (0, 1, 0), (0, 1, 1)]

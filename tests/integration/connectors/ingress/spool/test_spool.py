@@ -181,7 +181,7 @@ def test_the_files_of_two_processes_are_merged_by_arrival_and_dated_by_the_datab
 
 def _draft(ingress: Ingress) -> Callable[[int], Any]:
     from connectors.delivery import Headers, IngressRequest
-    from connectors.ingress.receive import draft_of
+    from connectors.ingress.receipt_draft import draft_of
     from connectors.ingress.spool.spooled import identified
     from tests.support.ingress import facts
 
