@@ -6,9 +6,9 @@ from connectors.operations.bulk_jobs import JobRunner
 from connectors.retention.maintenance import prune_if_due
 from connectors.routing.router import namespaces_with_pending, route_batch
 from projection.execution.heartbeat import Heartbeat
+from projection.runtime.django_q.resident_tasks import resident_task, unless_away
 from projection.runtime.loop import POLL_SECONDS, resident
 from projection.runtime.stop_flag import Stop, never
-from projection.tasks import resident_task, unless_away
 
 ROUTERS = 1
 CLAIM_WORKERS = 2

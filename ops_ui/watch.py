@@ -14,8 +14,8 @@ from django.db import connection
 from ops_ui.monitoring import alert_messages, alerts, signature_failures
 from projection.foreign_code import FAILURES
 from projection.logs import log_event
+from projection.runtime.django_q.resident_tasks import unless_away
 from projection.safe_text import error_text
-from projection.tasks import unless_away
 
 _made: Final = threading.Event()
 

@@ -1,5 +1,5 @@
 """The one place that turns verbs into log lines: one structured event per verb, the same field names everywhere. Who counts verbs
-subscribes here (`ops_ui/monitoring/measures.py`), so that rooms know nothing of metrics.
+subscribes here (`ops_ui/monitoring/measures.py`), so that the engine knows nothing of metrics.
 
 Lines go to standard error: JSON (one object a line) unless it is a terminal. A line carries ids, counts, states and times, never
 a payload, a header value or a secret: a field of such a name is hidden, whoever passes it.
@@ -8,12 +8,10 @@ a payload, a header value or a secret: a field of such a name is hidden, whoever
 from __future__ import annotations
 
 import json
-import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from datetime import UTC, datetime
 from typing import Any, Final, Literal, TextIO
 
 import structlog
@@ -147,6 +145,11 @@ def _write(level: Level, verb: str, fields: Mapping[str, object]) -> None:
     stream.flush()
 
 
+def line(level: str, event: MutableMapping[str, Any]) -> str:
+    """One line of the common form, for what is no log event of ours (`runtime/library_log.py`): hidden and ordered as theirs."""
+    return _render(None, level, _order(None, level, _redact(None, level, event)))
+
+
 _quiet: Final = ContextVar("quiet", default=False)
 
 Subscriber = Callable[[str, Mapping[str, object], Sequence[Any]], None]
@@ -172,7 +175,7 @@ def log_event(verb: str, *, level: Level = "info", rows: Sequence[Any] = (), **f
     for subscriber in _subscribers:
         try:
             subscriber(verb, fields, rows)
-        except Exception as error:  # noqa: BLE001 - a number that cannot be counted stops no room
+        except Exception as error:  # noqa: BLE001 - a number that cannot be counted stops nothing else
             _write("error", "measure", {"reason": verb, "error": f"{type(error).__name__}: {error}"})
     if not (_quiet.get() and level in ("debug", "info")):
         _write(level, verb, fields)
@@ -186,35 +189,3 @@ def quietly() -> Iterator[None]:
         yield
     finally:
         _quiet.reset(token)
-
-
-class LibraryLine(logging.Formatter):
-    """Django's, django-q2's and other libraries' records as lines of the same form: event `log`, the logger, its text, and the
-    end of the traceback. On a terminal as logging writes them.
-
-    While the database is away libraries tell it again and again, of the same places: of that only the error's own sentence is written.
-    """
-
-    def format(self, record: logging.LogRecord) -> str:
-        if record.exc_info and _is_outage(record.exc_info[1]):
-            record.msg, record.args = f"{record.getMessage()} ({type(record.exc_info[1]).__name__}: {record.exc_info[1]})", ()
-            record.exc_info = record.exc_text = None
-        if sys.stderr.isatty():
-            return super().format(record)
-        level = record.levelname.lower()
-        event: dict[str, Any] = {
-            "timestamp": datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
-            "level": level,
-            "event": "log",
-            "logger": record.name,
-            "text": record.getMessage(),
-        }
-        if record.exc_info:
-            event["error"] = self.formatException(record.exc_info)[-LONGEST_TEXT:]
-        return _render(None, level, _order(None, level, _redact(None, level, event)))
-
-
-def _is_outage(error: BaseException | None) -> bool:
-    from projection.database.outages import is_outage  # here: it stands on rooms that log
-
-    return is_outage(error)

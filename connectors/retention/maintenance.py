@@ -21,8 +21,9 @@ from projection.database.catalogue import Sender
 from projection.database.transactions import run_unit
 from projection.foreign_code import FAILURES
 from projection.logs import log_event
+from projection.runtime.django_q.cluster_stop import StopFlag
 from projection.runtime.slots import slot
-from projection.runtime.stop_flag import Stop, StopFlag
+from projection.runtime.stop_flag import Stop
 from projection.safe_text import error_text
 
 _sql: Final = Sender(Path(__file__).parent)

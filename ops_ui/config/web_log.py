@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from gunicorn.glogging import Logger
 
-from projection.logs import LibraryLine
+from projection.runtime.library_log import LibraryLine
 
 _OF_A_SENDER: Final = re.compile(r"(Invalid request from ip=[^ ]*: [^:'\"]*).*", re.DOTALL)
 """gunicorn repeats the line that it could not read; what kind of mistake it was stands in front."""

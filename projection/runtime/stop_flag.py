@@ -1,32 +1,18 @@
 """Stop flags: what tells a loop to end after what it is doing.
 
-A command ends by a signal (`stop_on_signals`). A loop inside a django-q2 cluster watches a flag of its own (`StopFlag`), because the
-cluster's Sentinel waits for a running task on stop and gives it no signal: one that all processes of the cluster share since they were
-forked from its head (`manage.py qcluster`), or the death of the process that started them.
-
-SIGTERM is the business of the cluster's head alone. A terminal or `kill -- -PGID` sends it to the whole group, though, and a Sentinel
-that dies of it leaves the head waiting for ever and flows cut off: so the head's children outlast it (`outlast_group_signal`).
+A command ends by a signal (`stop_on_signals`). A loop inside a django-q2 cluster watches a flag of its own
+(`django_q/cluster_stop.py`).
 """
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from time import monotonic, sleep
 from types import FrameType
-from typing import Final
-
-from projection.runtime.django_q.kill_proof import Flag
 
 Stop = Callable[[], bool]
 """Asked between two pieces of work: whether the loop ends now."""
-
-HEAD_SECONDS: Final = 1.0
-"""How long a child that got SIGTERM waits for its head to say that the whole cluster stops; the same signal reaches the head at once."""
-
-_stops = Flag()
 
 
 def never() -> bool:
@@ -49,32 +35,3 @@ def stop_on_signals() -> Iterator[Stop]:
     finally:
         for number, handler in former.items():
             signal.signal(number, handler)
-
-
-def stop_all() -> None:
-    """Tell every loop of this cluster to end after what it is doing."""
-    _stops.set()
-
-
-def outlast_group_signal() -> None:
-    """In a child of the head, inherited by its own: let SIGTERM pass while the cluster stops, and die of it at any other time."""
-    signal.signal(signal.SIGTERM, _die_unless_the_cluster_stops)
-
-
-def _die_unless_the_cluster_stops(number: int, _frame: FrameType | None) -> None:
-    ends = monotonic() + HEAD_SECONDS
-    while not _stops.is_set() and monotonic() < ends:
-        sleep(0.01)
-    if not _stops.is_set():  # meant for this process alone: by the Sentinel, which ends its children so, or by hand
-        signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)
-
-
-class StopFlag:
-    """True once the cluster stops, or once the process that started this one is gone."""
-
-    def __init__(self) -> None:
-        self._parent = os.getppid()
-
-    def __call__(self) -> bool:
-        return _stops.is_set() or os.getppid() != self._parent

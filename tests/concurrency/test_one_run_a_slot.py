@@ -21,9 +21,8 @@ from django_q.signing import SignedPackage
 from connectors.models import Upkeep
 from connectors.retention.maintenance import Done, run_if_due
 from connectors.tasks import SCHEDULES
-from projection import tasks
 from projection.execution.worker import Stop
-from projection.runtime import stop_flag
+from projection.runtime.django_q import cluster_stop, resident_tasks
 from projection.runtime.django_q.kill_proof import Flag
 from projection.runtime.django_q.queue_clock import scheduler
 from tests.support.gates import COMMIT, Gate, at_each_statement, stopped_at
@@ -40,7 +39,7 @@ PERIOD_SECONDS = 60
 
 @pytest.fixture(autouse=True)
 def no_flag(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stop_flag, "_stops", Flag())
+    monkeypatch.setattr(cluster_stop, "_stops", Flag())
 
 
 @pytest.fixture
@@ -76,7 +75,7 @@ def schedulers_at_once() -> None:
 
 
 def test_three_clusters_run_each_schedule_once_a_slot() -> None:
-    tasks.ensure_schedules(SCHEDULES)
+    resident_tasks.ensure_schedules(SCHEDULES)
     for slot in range(1, SLOTS + 1):
         later(MINUTE)
         schedulers_at_once()
@@ -85,7 +84,7 @@ def test_three_clusters_run_each_schedule_once_a_slot() -> None:
 
 
 def test_after_a_gap_of_hours_each_schedule_runs_once() -> None:
-    tasks.ensure_schedules(SCHEDULES)
+    resident_tasks.ensure_schedules(SCHEDULES)
     later(GAP)
     schedulers_at_once()
     assert queued() == times(1)
@@ -96,7 +95,7 @@ def test_after_a_gap_of_hours_each_schedule_runs_once() -> None:
 
 
 def test_a_scheduler_that_dies_before_its_commit_has_run_nothing() -> None:
-    tasks.ensure_schedules(SCHEDULES)
+    resident_tasks.ensure_schedules(SCHEDULES)
     later(MINUTE)
 
     def die() -> None:
@@ -124,7 +123,7 @@ def setups_at_once(count: int) -> None:
     def set_up() -> None:
         together.wait(PATIENCE_SECONDS)
         with at_each_statement(meet):
-            tasks.ensure_schedules(SCHEDULES)
+            resident_tasks.ensure_schedules(SCHEDULES)
 
     for each in [Rival(set_up) for _ in range(count)]:
         each.result()
@@ -141,12 +140,12 @@ def test_setup_twice_and_in_parallel_on_several_hosts_makes_one_row(hosts: None)
 
 
 def test_a_second_row_of_an_older_version_goes_at_the_next_start() -> None:
-    tasks.ensure_schedules(SCHEDULES)
+    resident_tasks.ensure_schedules(SCHEDULES)
     kept = set(Schedule.objects.values_list("id", flat=True))
     for name, (path, number) in SCHEDULES.items():
         Schedule.objects.create(name=name, func=path, args=str(number), schedule_type=Schedule.MINUTES, minutes=1)
     theirs = Schedule.objects.create(name="a schedule of the user's own", func="acme.tasks.nightly", schedule_type=Schedule.DAILY)
-    tasks.ensure_schedules(SCHEDULES)
+    resident_tasks.ensure_schedules(SCHEDULES)
     assert set(Schedule.objects.values_list("id", flat=True)) == kept | {theirs.id}
 
 

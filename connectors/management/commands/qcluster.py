@@ -1,99 +1,17 @@
-"""django-q2's cluster, told to stop its resident loops: `manage.py qcluster`."""
+"""django-q2's cluster with the loops of this installation: `manage.py qcluster`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from multiprocessing import Process
 from typing import Any
 
-from django.db import DatabaseError, InterfaceError, connections
-from django_q import cluster as django_q_cluster
-from django_q.cluster import Cluster, Sentinel, worker
 from django_q.management.commands.qcluster import Command as ClusterCommand
-from django_q.monitor import monitor
-from django_q.tasks import async_task
 
 from connectors.tasks import SCHEDULES
-from projection.logs import log_event
-from projection.runtime import stop_flag
-from projection.runtime.django_q.kill_proof import Flag, PacketQueue, Timer
-from projection.runtime.django_q.queue_clock import scheduler
-from projection.safe_text import error_text
-from projection.tasks import ensure_schedules
-
-
-def start_loops() -> None:
-    """Start every resident loop at once, instead of at the schedule's next minute; one whose slot is taken returns by itself."""
-    for path, number in SCHEDULES.values():
-        async_task(path, number, task_name=f"{path}-{number}")
-
-
-def start_loops_if_possible(reason: str) -> None:
-    """As `start_loops`; while the database is away, only the line of log that gives `reason`."""
-    try:
-        start_loops()
-    except (DatabaseError, InterfaceError) as error:
-        connections.close_all()
-        log_event("queue", level="warning", error=error_text(error), reason=reason)
-
-
-def in_one_line(run: Callable[..., object], *arguments: Any) -> None:
-    """A process of the cluster that ends with its database says so in one line; the guard starts it again."""
-    try:
-        run(*arguments)
-    except (DatabaseError, InterfaceError) as error:
-        log_event("queue", level="warning", error=error_text(error), reason=f"the {run.__name__} ends, and starts again")
-
-
-class OutlastingSentinel(Sentinel):  # type: ignore[misc]  # django-q2 has no types
-    """A Sentinel that, with the processes it forks, outlasts a SIGTERM to the whole group: its head tells it when to stop.
-
-    Any of its processes may be killed at any moment. What they share is made for that, and a loop that went with one starts anew at once.
-    """
-
-    def start(self) -> None:
-        stop_flag.outlast_group_signal()
-        self.task_queue, self.result_queue, self.event_out = PacketQueue(small=True), PacketQueue(), Flag()
-        super().start()
-
-    def spawn_worker(self) -> None:
-        self.spawn_process(worker, self.task_queue, self.result_queue, Timer(), self.timeout)
-
-    def spawn_monitor(self) -> Process:
-        made: Process = self.spawn_process(in_one_line, monitor, self.result_queue, self.broker)
-        return made
-
-    def reincarnate(self, process: Any) -> None:
-        super().reincarnate(process)
-        start_loops_if_possible("a process of the cluster died; what it ran starts again later")
-
-
-class StoppingCluster(Cluster):  # type: ignore[misc]  # django-q2 has no types
-    """A cluster that raises the loops' stop flag before it waits for them, then leaves their slots to any other cluster."""
-
-    _is_stopping = False
-
-    def stop(self) -> bool:
-        if self._is_stopping:  # a second signal, in the middle of the first one's work
-            return False
-        self._is_stopping = True
-        stop_flag.stop_all()
-        stopped = bool(super().stop())
-        if stopped:
-            start_loops_if_possible("the loops were not handed over")
-        return stopped
+from projection.runtime.django_q.cluster import run_cluster
 
 
 class Command(ClusterCommand):  # type: ignore[misc]  # django-q2 has no types
     help = "Starts the django-q2 cluster with the resident router and claim workers."
 
     def handle(self, *args: Any, **options: Any) -> None:  # noqa: ARG002  # Django's signature
-        # Cluster.start() and its Sentinel find these by their names, and offer no other way.
-        django_q_cluster.Sentinel, django_q_cluster.scheduler = OutlastingSentinel, scheduler
-        ensure_schedules(SCHEDULES)
-        start_loops()
-        connections.close_all()  # the forks must not share this process's socket
-        cluster = StoppingCluster()
-        cluster.start()
-        if options.get("run_once", False):
-            cluster.stop()
+        run_cluster(SCHEDULES, once=bool(options.get("run_once", False)))

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from projection.logs import FIELDS, HIDDEN, HIDDEN_FIELDS, LONGEST_TEXT, LibraryLine, log_event, quietly
+from projection.logs import FIELDS, HIDDEN, HIDDEN_FIELDS, LONGEST_TEXT, log_event, quietly
+from projection.runtime.library_log import LibraryLine
 
 
 def line_of(capsys: pytest.CaptureFixture[str]) -> dict[str, object]:

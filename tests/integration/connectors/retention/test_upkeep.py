@@ -19,7 +19,7 @@ from connectors.retention.maintenance import Done, run_if_due
 from connectors.retention.prune import retain
 from projection.execution.worker import drain_claims
 from projection.models import Event, WorkItem
-from projection.runtime import stop_flag
+from projection.runtime.django_q import cluster_stop
 from projection.runtime.django_q.kill_proof import Flag
 from projection.runtime.slots import Slot
 from projection.runtime.stop_flag import Stop
@@ -36,7 +36,7 @@ HOUR = 3600
 
 @pytest.fixture(autouse=True)
 def no_flag(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stop_flag, "_stops", Flag())
+    monkeypatch.setattr(cluster_stop, "_stops", Flag())
 
 
 def row() -> Upkeep:
@@ -122,13 +122,13 @@ def test_it_is_told_to_stop_with_the_cluster_and_after_its_budget(settings: Sett
 
     def look(stop: Stop) -> Done:
         told.append(stop())
-        stop_flag.stop_all()
+        cluster_stop.stop_all()
         told.append(stop())
         return Done({}, finished=False)
 
     assert run_if_due("prune", HOUR, look)
     assert told == [False, True]
-    monkeypatch.setattr(stop_flag, "_stops", Flag())
+    monkeypatch.setattr(cluster_stop, "_stops", Flag())
     settings.RESIDENT_BUDGET_SECONDS = 0
     assert run_if_due("prune", HOUR, look)
     assert told[2], "the budget is over"

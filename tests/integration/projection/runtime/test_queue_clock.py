@@ -26,7 +26,7 @@ from projection import tasks
 from projection.database import clock
 from projection.flows import Generation
 from projection.models import WorkItem
-from projection.runtime import stop_flag
+from projection.runtime.django_q import cluster_stop, resident_tasks
 from projection.runtime.django_q.kill_proof import Flag
 from projection.runtime.django_q.queue_clock import Queue, scheduler
 from tests.support.deliveries import change, open_ingress, states
@@ -81,7 +81,7 @@ def test_two_that_look_at_once_do_not_both_take_it() -> None:
 @pytest.mark.parametrize("ahead", [BEHIND, AHEAD])
 def test_a_schedule_is_due_each_minute_whichever_host_looks(ahead: timedelta) -> None:
     with host(ahead):
-        tasks.ensure_schedules(SCHEDULES)
+        resident_tasks.ensure_schedules(SCHEDULES)
         assert not Schedule.objects.exclude(next_run__range=(clock.now() - MINUTE, clock.now())).exists()
         scheduler()
         assert OrmQ.objects.count() == len(SCHEDULES)
@@ -97,13 +97,13 @@ def test_a_schedule_is_due_each_minute_whichever_host_looks(ahead: timedelta) ->
 
 
 def test_a_schedule_that_a_wrong_clock_put_off_is_due_at_the_next_start() -> None:
-    tasks.ensure_schedules(SCHEDULES)
+    resident_tasks.ensure_schedules(SCHEDULES)
     Schedule.objects.update(next_run=F("next_run") + HOURS)
-    tasks.ensure_schedules(SCHEDULES)
+    resident_tasks.ensure_schedules(SCHEDULES)
     assert not Schedule.objects.filter(next_run__gt=clock.now()).exists()
     soon = clock.now() + timedelta(seconds=30)
     Schedule.objects.update(next_run=soon)
-    tasks.ensure_schedules(SCHEDULES)
+    resident_tasks.ensure_schedules(SCHEDULES)
     assert not Schedule.objects.exclude(next_run=soon).exists(), "what is near stays"
 
 
@@ -121,7 +121,7 @@ def test_a_task_delivered_three_times_while_its_flow_runs_starts_the_flow_once(
     settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`retry` is shorter than the flow. The second process is one of the same host, the third one of another."""
-    monkeypatch.setattr(stop_flag, "_stops", Flag())
+    monkeypatch.setattr(cluster_stop, "_stops", Flag())
     monkeypatch.setattr("projection.runtime.slots.socket.gethostname", lambda: hosts.get(threading.get_ident(), "this host"))
     settings.RESIDENT_BUDGET_SECONDS = 0.2
     hosts: dict[int, str] = {}

@@ -15,7 +15,7 @@ from pytest_django import Settings
 
 from connectors.tasks import SCHEDULES
 from projection import tasks
-from projection.runtime import stop_flag
+from projection.runtime.django_q import cluster_stop, resident_tasks
 from projection.runtime.django_q.kill_proof import Flag
 from projection.runtime.slots import Slot
 from tests.support.deliveries import change, open_ingress, states
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("database")
 
 @pytest.fixture(autouse=True)
 def no_flag(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stop_flag, "_stops", Flag())
+    monkeypatch.setattr(cluster_stop, "_stops", Flag())
 
 
 def queued() -> list[tuple[str, tuple[int, ...], str]]:
@@ -60,25 +60,25 @@ def test_a_loop_whose_budget_is_over_hands_its_slot_to_a_fresh_task(settings: Se
         given.append((budget_seconds, stop()))
         return 5
 
-    assert tasks.resident_task("claim", 1, loop, "projection.tasks.claim") == 5
+    assert resident_tasks.resident_task("claim", 1, loop, "projection.tasks.claim") == 5
     assert given == [(7.0, False)]
     assert queued() == [("projection.tasks.claim", (1,), "claim-1")]
 
 
 def test_a_slot_that_another_loop_has_is_left_to_it() -> None:
     with taken("claim", 1):
-        assert tasks.resident_task("claim", 1, never_called, "projection.tasks.claim") == 0
+        assert resident_tasks.resident_task("claim", 1, never_called, "projection.tasks.claim") == 0
     assert queued() == [], "its holder goes on by itself"
 
 
 def test_a_loop_that_was_stopped_has_no_continuation() -> None:
 
     def loop(*, budget_seconds: float, stop: Callable[[], bool]) -> int:
-        stop_flag.stop_all()
+        cluster_stop.stop_all()
         assert stop()
         return 1
 
-    assert tasks.resident_task("claim", 1, loop, "projection.tasks.claim") == 1
+    assert resident_tasks.resident_task("claim", 1, loop, "projection.tasks.claim") == 1
     assert queued() == []
 
 
@@ -91,7 +91,7 @@ def test_a_loop_that_lost_its_slot_ends() -> None:
             assert stop()
         return 1
 
-    assert tasks.resident_task("claim", 1, loop, "projection.tasks.claim") == 1
+    assert resident_tasks.resident_task("claim", 1, loop, "projection.tasks.claim") == 1
 
 
 def test_the_claim_loop_runs_what_is_due_and_leaves_if_a_flow_is_stuck(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,21 +113,21 @@ def schedules() -> dict[str, tuple[str, str, int, int]]:
 
 def test_every_loop_has_one_schedule_however_often_and_by_whom_they_are_made() -> None:
     for _ in range(2):
-        tasks.ensure_schedules(SCHEDULES)
+        resident_tasks.ensure_schedules(SCHEDULES)
     assert schedules() == {name: (path, str(number), 1, -1) for name, (path, number) in SCHEDULES.items()}
     assert Schedule.objects.count() == len(SCHEDULES)
 
 
 def test_a_schedule_of_an_older_version_is_brought_up_to_date() -> None:
-    tasks.ensure_schedules({"headrace-claim-1": ("projection.old.claim", 9)})
+    resident_tasks.ensure_schedules({"headrace-claim-1": ("projection.old.claim", 9)})
     Schedule.objects.update(minutes=60, repeats=3)
-    tasks.ensure_schedules({"headrace-claim-1": ("projection.tasks.claim", 1)})
+    resident_tasks.ensure_schedules({"headrace-claim-1": ("projection.tasks.claim", 1)})
     assert schedules() == {"headrace-claim-1": ("projection.tasks.claim", "1", 1, -1)}
 
 
 def test_two_clusters_that_start_together_do_not_make_them_twice() -> None:
     with taken("schedules", 0, everywhere=True):
-        tasks.ensure_schedules(SCHEDULES)
+        resident_tasks.ensure_schedules(SCHEDULES)
     assert schedules() == {}, "the other one is making them"
 
 

@@ -11,7 +11,7 @@ from multiprocessing.process import BaseProcess
 
 import pytest
 
-from projection.runtime import stop_flag
+from projection.runtime.django_q import cluster_stop
 from projection.runtime.django_q.kill_proof import Flag
 
 # Python 3.12 warns of a fork beside threads (pytest-xdist has one); the child here touches nothing that a thread may hold.
@@ -23,14 +23,14 @@ FORK = multiprocessing.get_context("fork")
 
 def wait_for_a_word(pipe: Connection) -> None:
     """The child: says that it is ready, then ends when it is told to."""
-    stop_flag.outlast_group_signal()
+    cluster_stop.outlast_group_signal()
     pipe.send("ready")
     pipe.recv()
 
 
 @pytest.fixture
 def child(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[BaseProcess, Connection]]:
-    monkeypatch.setattr(stop_flag, "_stops", Flag())
+    monkeypatch.setattr(cluster_stop, "_stops", Flag())
     ours, theirs = FORK.Pipe()
     process = FORK.Process(target=wait_for_a_word, args=(theirs,))
     process.start()
@@ -42,7 +42,7 @@ def child(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[BaseProcess, Connec
 
 def test_it_outlasts_the_signal_of_a_cluster_that_stops(child: tuple[BaseProcess, Connection]) -> None:
     process, pipe = child
-    stop_flag.stop_all()
+    cluster_stop.stop_all()
     os.kill(process.pid or 0, signal.SIGTERM)
     pipe.send("end")
     process.join(PATIENCE_SECONDS)
@@ -52,7 +52,7 @@ def test_it_outlasts_the_signal_of_a_cluster_that_stops(child: tuple[BaseProcess
 def test_it_may_get_the_signal_before_the_head_has_said_so(child: tuple[BaseProcess, Connection]) -> None:
     process, pipe = child
     os.kill(process.pid or 0, signal.SIGTERM)
-    stop_flag.stop_all()
+    cluster_stop.stop_all()
     pipe.send("end")
     process.join(PATIENCE_SECONDS)
     assert process.exitcode == 0

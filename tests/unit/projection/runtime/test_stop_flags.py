@@ -8,14 +8,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from projection.runtime import stop_flag
+from projection.runtime.django_q import cluster_stop
+from projection.runtime.django_q.cluster_stop import StopFlag
 from projection.runtime.django_q.kill_proof import Flag
-from projection.runtime.stop_flag import StopFlag, stop_on_signals
+from projection.runtime.stop_flag import stop_on_signals
 
 
 @pytest.fixture(autouse=True)
 def no_flag(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stop_flag, "_stops", Flag())
+    monkeypatch.setattr(cluster_stop, "_stops", Flag())
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -44,7 +45,7 @@ def test_the_former_handling_comes_back_whatever_ends_the_block() -> None:
 def test_the_cluster_s_flag_is_one_and_is_seen_by_every_loop() -> None:
     loops = [StopFlag(), StopFlag()]
     assert [flag() for flag in loops] == [False, False]
-    stop_flag.stop_all()
+    cluster_stop.stop_all()
     assert [flag() for flag in loops] == [True, True]
 
 
@@ -61,7 +62,7 @@ def killed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[int, object]]
     found: list[tuple[int, object]] = []
     monkeypatch.setattr(os, "kill", lambda pid, number: found.append((number, signal.getsignal(number))))
     former = signal.getsignal(signal.SIGTERM)
-    stop_flag.outlast_group_signal()
+    cluster_stop.outlast_group_signal()
     yield found
     signal.signal(signal.SIGTERM, former)
 
@@ -69,13 +70,13 @@ def killed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[int, object]]
 def test_a_signal_to_the_whole_group_passes_once_the_head_has_said_that_it_stops(
     killed: list[tuple[int, object]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stop_flag, "sleep", lambda _: stop_flag.stop_all())  # the head says so a moment later
+    monkeypatch.setattr(cluster_stop, "sleep", lambda _: cluster_stop.stop_all())  # the head says so a moment later
     signal.raise_signal(signal.SIGTERM)
     signal.raise_signal(signal.SIGTERM)
     assert killed == []
 
 
 def test_a_signal_to_one_process_alone_ends_it(killed: list[tuple[int, object]], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stop_flag, "HEAD_SECONDS", 0.02)
+    monkeypatch.setattr(cluster_stop, "HEAD_SECONDS", 0.02)
     signal.raise_signal(signal.SIGTERM)
     assert killed == [(signal.SIGTERM, signal.SIG_DFL)]

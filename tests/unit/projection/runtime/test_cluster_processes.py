@@ -7,7 +7,7 @@ import json
 import pytest
 from django.db import InterfaceError, OperationalError
 
-from connectors.management.commands.qcluster import in_one_line
+from projection.runtime.django_q.cluster import in_one_line
 
 
 def monitor(error: Exception | None) -> None:

@@ -1,0 +1,37 @@
+"""What Django, django-q2, gunicorn and other libraries log, as lines of the same form as our own (`logs.py`)."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import Any
+
+from projection.database.outages import is_outage
+from projection.logs import LONGEST_TEXT, line
+
+
+class LibraryLine(logging.Formatter):
+    """Django's, django-q2's and other libraries' records as lines of the same form: event `log`, the logger, its text, and the
+    end of the traceback. On a terminal as logging writes them.
+
+    While the database is away libraries report it again and again, from the same places: of that only the error's own sentence is written.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        if record.exc_info and is_outage(record.exc_info[1]):
+            record.msg, record.args = f"{record.getMessage()} ({type(record.exc_info[1]).__name__}: {record.exc_info[1]})", ()
+            record.exc_info = record.exc_text = None
+        if sys.stderr.isatty():
+            return super().format(record)
+        level = record.levelname.lower()
+        event: dict[str, Any] = {
+            "timestamp": datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            "level": level,
+            "event": "log",
+            "logger": record.name,
+            "text": record.getMessage(),
+        }
+        if record.exc_info:
+            event["error"] = self.formatException(record.exc_info)[-LONGEST_TEXT:]
+        return line(level, event)
