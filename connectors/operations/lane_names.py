@@ -8,7 +8,7 @@ from typing import Final
 
 from connectors.models import Namespace
 from projection.identity import lane_key
-from projection.inspection.lane_list import lane_name
+from projection.inspection.lane_reads import lane_names
 from projection.models import LaneHold, WorkItem
 
 ITEMS_LOOKED_AT: Final = 1000
@@ -51,5 +51,5 @@ def _by_keys(keys: list[str]) -> list[NamedLane]:
     for key in keys:
         item = None if key in found else WorkItem.objects.filter(lane_key=key).first()
         if item is not None:
-            found[key] = NamedLane(item.namespace, key, lane_name(item))
+            found[key] = NamedLane(item.namespace, key, lane_names([item])[item.id])
     return [found[key] for key in keys if key in found]

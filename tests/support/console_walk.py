@@ -16,12 +16,12 @@ from django.test import Client
 from connectors.models import AuditEntry, Endpoint, Pack, Receipt, Record, Route, UnverifiedDelivery
 from connectors.operations.work_filters import WorkFilter
 from ops_ui.console.jobs import bulk_previews
-from ops_ui.console.lanes.reads import Lane
 from ops_ui.console.lists import tables
 from ops_ui.console.lists.filters import MomentField
 from ops_ui.console.lists.keyset import Cursor
 from projection.bulk.job_rows import ItemState, JobKind
 from projection.database import clock
+from projection.inspection.lane_reads import Lane
 from projection.job_models import Job
 from projection.models import Event, LaneHold, WorkItem
 from projection.states import NONTERMINAL, State
@@ -136,7 +136,7 @@ def deep(cursor: Cursor, rows: list[Any]) -> Cursor:
         span = Receipt.objects.aggregate(first=Min("received_at"), last=Max("received_at"))
         return replace(cursor, value=span["first"] + (span["last"] - span["first"]) / 2)
     ids: QuerySet[Any]
-    if rows and isinstance(rows[0], Lane) and rows[0].head is None:
+    if rows and isinstance(rows[0], Lane) and rows[0].hold is not None and rows[0].hold.id == rows[0].id:
         ids = LaneHold.objects.all()
     elif not rows or isinstance(rows[0], Lane):
         ids = WorkItem.objects.filter(state__in=NONTERMINAL)

@@ -15,7 +15,8 @@ from connectors.operations.lane_names import NamedLane, find_lanes
 from connectors.operations.traced import TracedItem
 from projection.cli import DONE, FINDINGS, HeadraceCommand, cut, iso, refusal, table
 from projection.database import clock
-from projection.inspection.lane_list import LaneSummary, lanes, queue
+from projection.inspection import lane_reads
+from projection.inspection.lane_reads import Lane, Waiting
 from projection.inspection.why import why_lane
 
 QUEUE_SHOWN: Final = 50
@@ -47,24 +48,26 @@ class Command(HeadraceCommand):
     def list_lanes(self, *, blocked: bool, held: bool, limit: int, **_options: Any) -> int:
         if limit < 1:
             raise CommandError("--limit must be 1 or more.")
-        found = lanes(limit=limit + 1, blocked=blocked, held=held)
-        more = len(found) > limit
-        self.emit({"lanes": [asdict(lane) for lane in found[:limit]], "truncated": more}, cut(_table(found[:limit]), more))
+        page = lane_reads.lane_page(lane_reads.HELD if held else "", size=limit, blocked=blocked)
+        waiting = lane_reads.waiting([lane.key for lane in page.lanes])
+        found = [_summary(lane, waiting.get(lane.key)) for lane in page.lanes]
+        self.emit({"lanes": found, "truncated": page.has_next}, cut(_table(found), page.has_next))
         return DONE
 
     def show(self, *, lane: str, **_options: Any) -> int:
         named = find_lanes(lane)
         if not named:
             return self._not_found(lane)
-        summaries = {summary.lane_key: summary for summary in lanes(limit=len(named), keys=[one.lane_key for one in named])}
-        shown = [self._detail(one, summaries.get(one.lane_key)) for one in named]
+        keys = [one.lane_key for one in named]
+        heads, holds, waiting = lane_reads.heads_of(keys), lane_reads.holds_of(keys), lane_reads.waiting(keys)
+        shown = []
+        for one in named:
+            key = one.lane_key
+            summary = _summary(Lane(0, key, one.namespace, one.lane, heads.get(key), 0, holds.get(key)), waiting.get(key))
+            items = [asdict(TracedItem.of(item)) for item in lane_reads.front(key, QUEUE_SHOWN, with_queued=False)]
+            shown.append({**summary, "why": asdict(why_lane(key)), "items": items})
         self.emit({"lanes": shown}, _detail_lines(shown))
         return DONE
-
-    def _detail(self, named: NamedLane, summary: LaneSummary | None) -> dict[str, Any]:
-        empty = LaneSummary(named.lane_key, named.namespace, named.lane, 0, 0, None, None, None, None)
-        items = [asdict(TracedItem.of(item)) for item in queue(named.lane_key, QUEUE_SHOWN)]
-        return {**asdict(summary or empty), "lane": named.lane, "why": asdict(why_lane(named.lane_key)), "items": items}
 
     def hold(self, *, lane: str, reason: str, until: str | None, **_options: Any) -> int:
         because = reason or "held from the command line"
@@ -108,20 +111,33 @@ class Command(HeadraceCommand):
         return FINDINGS
 
 
-def _table(found: list[LaneSummary]) -> list[str]:
+def _summary(lane: Lane, waiting: Waiting | None) -> dict[str, Any]:
+    """`running` is the WorkId that holds the lane; `depth` and `blocked` leave queued successors out."""
+    holder = lane.head if lane.head is not None and lane.head.lane_holder_key else None
+    hold = lane.hold
+    return {
+        "lane_key": lane.key,
+        "namespace": lane.namespace,
+        "lane": lane.name,
+        **asdict(waiting or Waiting()),
+        "running": holder and holder.work_id,
+        "running_state": holder and holder.state,
+        "hold": hold and {"by": hold.held_by, "at": hold.held_at, "reason": hold.reason},
+    }
+
+
+def _table(found: list[dict[str, Any]]) -> list[str]:
+    plain = ("lane", "namespace", "depth", "blocked")
     return table(
-        ["lane", "namespace", "depth", "blocked", "oldest", "running", "state", "held by", "key"],
+        [*plain, "oldest", "running", "state", "held by", "key"],
         [
             (
-                lane.lane,
-                lane.namespace,
-                lane.depth,
-                lane.blocked,
-                iso(lane.oldest),
-                lane.running,
-                lane.running_state,
-                lane.hold.by if lane.hold else "",
-                lane.lane_key,
+                *(lane[name] for name in plain),
+                iso(lane["oldest"]),
+                lane["running"],
+                lane["running_state"],
+                lane["hold"]["by"] if lane["hold"] else "",
+                lane["lane_key"],
             )
             for lane in found
         ],

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from ops_ui.console.lanes import reads as lane_reads
 from ops_ui.console.lists.exports import Columns, Rows
-from ops_ui.console.lists.keyset import Cursor, Page
-from projection.states import State
 
 
 def lanes(rows: Sequence[Any]) -> Rows:
@@ -30,16 +27,3 @@ def lanes(rows: Sequence[Any]) -> Rows:
             "hold_reason": lambda lane: lane.hold and lane.hold.reason,
         },
     )
-
-
-def lane_pages(chosen: str) -> Callable[[Cursor | None, int], Page]:
-    """The reader of the lanes whose head is in a state, of the held ones (`held`), or of all."""
-    if chosen == "held":
-        return lane_reads.held
-    states = (State(chosen),) if chosen else lane_reads.FRONT_STATES
-
-    def read(cursor: Cursor | None, size: int) -> Page:
-        found = lane_reads.heads(states, cursor, size)
-        return Page(lane_reads.lanes(found.rows), found.previous, found.next)
-
-    return read

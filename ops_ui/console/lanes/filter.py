@@ -25,5 +25,5 @@ class LaneFilter(django_filters.FilterSet):
         fields: list[str] = []
 
     def kept(self, rows: QuerySet[Any], _name: str, _value: str) -> QuerySet[Any]:
-        """The view reads lanes in its own way (`lane_reads.heads`)."""
+        """The view reads lanes in its own way (`lane_reads.lane_page`)."""
         return rows

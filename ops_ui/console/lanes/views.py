@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from django.http import Http404, HttpRequest, HttpResponseBase
@@ -9,17 +10,16 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 from ops_ui.console.base import labels, navigation
 from ops_ui.console.base.why_links import told
 from ops_ui.console.generations.table import WorkTable
-from ops_ui.console.lanes import export
-from ops_ui.console.lanes import reads as lane_reads
+from ops_ui.console.lanes import export, reads
 from ops_ui.console.lanes import strip as lane_strip
 from ops_ui.console.lanes.filter import LaneFilter
 from ops_ui.console.lists import exports, keyset
 from ops_ui.console.lists.exports import Export
 from ops_ui.console.pages import Urls, page, show
 from projection.database import clock
+from projection.inspection import lane_reads
 from projection.inspection.why import why, why_each
 from projection.models import LaneHold, WorkItem
-from projection.states import State
 
 RECENT_SHOWN = 20
 
@@ -32,18 +32,12 @@ def listing(request: HttpRequest) -> HttpResponseBase:
     chosen = filters.form.cleaned_data.get("head", "") if filters.form.is_valid() else ""
     wanted = exports.requested(request)
     if wanted is not None:
-        return exports.answer(request, Export("lanes", export.lane_pages(chosen), export.lanes), wanted)
-    if chosen == "held":
-        found = lane_reads.held(cursor)
-        lanes = found.rows
-    else:
-        states = (State(chosen),) if chosen else lane_reads.FRONT_STATES
-        found = lane_reads.heads(states, cursor)
-        lanes = lane_reads.lanes(found.rows)
-    heads = [lane.head for lane in lanes if lane.head is not None]
+        return exports.answer(request, Export("lanes", partial(reads.page, chosen), export.lanes), wanted)
+    found = reads.page(chosen, cursor)
+    heads = [lane.head for lane in found.rows if lane.head is not None]
     reasons = why_each(heads)
     whys = {head.id: told(reasons[head.id], head) for head in heads if head.id in reasons}
-    lines = [(lane, whys.get(lane.head.id) if lane.head else None) for lane in lanes]
+    lines = [(lane, whys.get(lane.head.id) if lane.head else None) for lane in found.rows]
     context = {"filter": filters, "is_filtered": bool(chosen), "found": found, "lines": lines, "at_start": cursor is None}
     return show(request, "console/lanes/lanes.html", "Lanes", **context)
 

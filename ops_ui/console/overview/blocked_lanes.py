@@ -7,8 +7,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from ops_ui.console.lanes import reads as lane_reads
 from projection.database.catalogue import Sender
+from projection.inspection import lane_reads
 from projection.models import WorkItem
 
 LOOKED_AT: Final = 2_000

@@ -9,11 +9,11 @@ from typing import Final
 
 from connectors.models import Record
 from connectors.operations.source_events import newest_of_source
-from ops_ui.console.lanes import reads as lane_reads
 from ops_ui.console.lists.keyset import PAGE_SIZE, Cursor, Page
 from projection.database.catalogue import Sender
 from projection.identity import source_key
 from projection.inputs import lineage
+from projection.inspection import lane_reads
 from projection.models import Event, LaneHold, WorkFailure, WorkItem
 from projection.states import NONTERMINAL
 
@@ -194,7 +194,7 @@ def _lanes(items: list[WorkItem]) -> list[Lane]:
     first = {item.lane_key: item for item in sorted(items, key=lambda one: -one.id) if item.lane_key}
     names = lane_reads.lane_names(list(first.values()))
     depths = lane_reads.depth_by_lane(list(first))
-    holds = {hold.lane_key: hold for hold in LaneHold.objects.filter(lane_key__in=list(first))}
+    holds = lane_reads.holds_of(list(first))
     return [Lane(key, names[item.id], depths.get(key, 0), holds.get(key)) for key, item in first.items()]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ops_ui.console.lanes import reads as lane_reads
+from projection.inspection import lane_reads
 from projection.models import WorkItem
 from projection.states import State
 from tests.support import console_world, rows

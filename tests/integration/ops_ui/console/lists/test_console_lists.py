@@ -10,7 +10,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from ops_ui.console.lanes import reads as lane_reads
+from ops_ui.console.lanes import reads as lane_pages
 from ops_ui.console.lists import keyset
 from ops_ui.console.lists.keyset import Cursor, Order
 from ops_ui.console.overview import reads as flow_reads
@@ -150,8 +150,7 @@ def test_each_lane_is_listed_once_with_its_head() -> None:
     rows.work_row(rows.event_row(rows.PAGES, source_id="2"), State.PENDING)
     rows.work_row(rows.event_row(rows.PAGES, source_id="2"), State.PENDING)
     rows.work_row(rows.event_row(source_id="3"), State.PROCESSED)
-    found = lane_reads.heads(lane_reads.FRONT_STATES, None)
-    lanes = lane_reads.lanes(found.rows)
+    lanes = lane_pages.page("", None).rows
     assert [(lane.name, lane.depth) for lane in lanes] == [("contact:1", 2), ("contact:2", 2)]
     assert lanes[0].head is not None
     assert lanes[0].head.id == first.id
@@ -160,7 +159,7 @@ def test_each_lane_is_listed_once_with_its_head() -> None:
 def test_a_lane_of_a_target_is_called_by_it_in_the_list_and_on_its_page() -> None:
     event = rows.event_row(rows.PAGES, source_id="2", target_mutation_lane="invoice:9")
     item = rows.work_row(event, State.PENDING)
-    (lane,) = lane_reads.lanes(lane_reads.heads(lane_reads.FRONT_STATES, None).rows)
+    (lane,) = lane_pages.page("", None).rows
     assert lane.name == "invoice:9"
     response = console_world.client("viewer").get(f"/admin/lanes/{item.lane_key}/")
     assert response.context["name"] == "invoice:9"
@@ -172,19 +171,19 @@ def test_pages_of_lanes_hold_each_lane_once() -> None:
     seen: list[int] = []
     cursor: Cursor | None = None
     while True:
-        page = lane_reads.heads(lane_reads.FRONT_STATES, cursor, size=4)
-        seen += [row.id for row in page.rows]
+        page = lane_pages.page("", cursor, size=4)
+        seen += [row.head.id for row in page.rows]
         if page.next is None:
             break
         cursor = page.next
     assert seen == [item.id for item in made]
-    back = lane_reads.heads(lane_reads.FRONT_STATES, page.previous, size=4)
-    assert [row.id for row in back.rows] == seen[-len(page.rows) - 4 : -len(page.rows)]
+    back = lane_pages.page("", page.previous, size=4)
+    assert [row.head.id for row in back.rows] == seen[-len(page.rows) - 4 : -len(page.rows)]
 
 
 def test_a_held_lane_without_work_is_listed() -> None:
     LaneHold.objects.create(namespace="default", lane_key="a" * 64, lane="contact:9", reason="r", held_by="ada", held_at=now())
-    (lane,) = lane_reads.held(None).rows
+    (lane,) = lane_pages.page("held", None).rows
     assert (lane.name, lane.depth, lane.head) == ("contact:9", 0, None)
 
 
