@@ -6,6 +6,7 @@ each test the tables are emptied (what migrations put there stays).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -15,7 +16,10 @@ from django.db import connection, connections
 from django.test.utils import setup_databases, teardown_databases
 
 from connectors.operations.ingress_audit import audit_everything
+from script.lib.bytecode import keep_bytecode
 from tests.support.receiver import Receiver, receiving
+
+keep_bytecode(os.environ)
 
 KEPT_TABLES = {"django_migrations", "django_content_type", "auth_permission", "auth_group", "auth_group_permissions"}
 

@@ -24,6 +24,7 @@ from ops_ui.start import CannotStart  # noqa: E402
 from ops_ui.start.database_server import ensure_database  # noqa: E402
 from ops_ui.start.installation import open_installation  # noqa: E402
 from ops_ui.start.private_database import Use  # noqa: E402
+from script.lib.bytecode import keep_bytecode  # noqa: E402 - as above
 from script.lib.coverage_floor import MEASURED, figure, shortfall  # noqa: E402 - the line above finds it
 
 BIN: Final = Path(sys.executable).parent
@@ -77,6 +78,7 @@ def keeps_its_floor(report: Path) -> bool:
 
 
 def run(arguments: list[str]) -> int:
+    keep_bytecode(os.environ)
     measured = arguments == [COVERAGE]
     arguments = [] if measured else arguments
     with ExitStack() as held:
