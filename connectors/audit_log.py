@@ -10,9 +10,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from connectors.models import AuditEntry
-from projection.actors import storable_actor
 from projection.database import clock
-from projection.safe_text import storable
+from projection.safe_text import storable, storable_actor
 
 TARGET_CHARACTERS: Final = 255
 

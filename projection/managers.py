@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from django.db import models
 
 from projection.database import older_schema
-from projection.database.catalogue import by_id, execute, fetch, insert_rows
+from projection.database.catalogue import NO_ID, NO_NAME, by_id, execute, fetch, insert_rows
 from projection.database.clock import from_db
 from projection.order import Place
 from projection.rows import EVENT_COLUMNS, FACT_COLUMNS, WORK_COLUMNS, EventRow, KnownEvent, LaneRow, WorkRow, prefixed
@@ -22,10 +22,6 @@ from projection.states import State
 
 Table = TypeVar("Table", bound=models.Model)
 """The model that names the manager: `models.py` stands on this module, and not the other way round."""
-
-NO_NAME: Final = ("",)
-NO_ID: Final = (0,)
-"""Stand for "none" in an IN list, which may not be empty: no lane key or name is empty, no id is 0."""
 
 
 class EventManager(models.Manager[Table]):

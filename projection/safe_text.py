@@ -8,6 +8,8 @@ from typing import Final
 
 ERROR_TEXT_BYTES: Final = 8 * 1024
 CUT_MARK: Final = " … [cut]"
+ACTOR_CHARACTERS: Final = 150
+"""The width of the columns that keep an operator's name, and of a user's name in Django."""
 
 
 def error_text(error: BaseException) -> str:
@@ -40,6 +42,11 @@ def storable(text: str, *, room: int = ERROR_TEXT_BYTES) -> str:
     if len(raw) <= room and len(head) == len(text):
         return raw.decode("utf-8")
     return raw[: room - len(CUT_MARK.encode())].decode("utf-8", "ignore") + CUT_MARK
+
+
+def storable_actor(actor: str) -> str:
+    """The name of an operator, whatever it is: what cannot be stored is escaped, what is too long is cut."""
+    return storable(actor)[:ACTOR_CHARACTERS]
 
 
 def fingerprint(text: str) -> str:

@@ -15,13 +15,12 @@ from django.db.models import QuerySet
 from connectors import audit_log
 from connectors.configuration.change import NotFound, lock_namespace, one_unit
 from connectors.models import Namespace, Pack, Route
-from projection.actors import storable_actor
 from projection.database import clock
 from projection.inspection.backlog import Backlog, Scope, backlog
 from projection.logs import log_event
 from projection.refusals import Refused
 from projection.runtime.wake_up import notify_after_commit
-from projection.safe_text import storable
+from projection.safe_text import storable, storable_actor
 
 Kind = Literal["namespace", "pack", "route"]
 COLUMNS: Final = ("paused_at", "paused_by", "pause_reason", "resume_at")

@@ -18,7 +18,6 @@ from projection.refusals import Refused
 from projection.replay import cancel as cancel_room
 from projection.replay import discard as discard_room
 from projection.replay import replay as replay_room
-from projection.replay import retry_now as retry_now_room
 from projection.replay.cancel import Cancelled
 from projection.replay.discard import Discarded
 from projection.replay.replay import Replayed, Result
@@ -49,7 +48,7 @@ def cancel(work_id: str, *, actor: str, reason: str) -> Cancelled | Refused:
 
 def retry_now(work_id: str, *, actor: str, reason: str) -> Refused | None:
     """End the wait of work that waits to retry. Refused: `not_waiting`."""
-    if not retry_now_room.retry_now(work_id, actor=actor, note=_note(actor, "work.retry_now", work_id, reason)):
+    if not cancel_room.retry_now(work_id, actor=actor, note=_note(actor, "work.retry_now", work_id, reason)):
         return Refused(work_id, "not_waiting", "It does not wait to retry; `work show` tells where it stands.")
     return None
 

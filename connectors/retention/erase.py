@@ -28,7 +28,7 @@ from projection.models import Event, WorkItem
 from projection.refusals import Refused
 from projection.replay.discard import Discarded
 from projection.retention import erasure
-from projection.retention.id_set import IdSet
+from projection.retention.cut_offs import IdSet
 from projection.states import ReceiptState
 
 MOST_WAITING: Final = 1000

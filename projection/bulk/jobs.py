@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
-from projection.actors import storable_actor
 from projection.bulk.job_rows import ITEM_COLUMNS, JOB_COLUMNS, ItemState, JobItemRow, JobKind, JobRow, JobState
 from projection.database import clock
 from projection.database.catalogue import execute, fetch, fetch_each
@@ -21,7 +20,7 @@ from projection.job_models import Job
 from projection.logs import log_event
 from projection.refusals import Refused
 from projection.runtime.wake_up import notify, notify_after_commit
-from projection.safe_text import storable
+from projection.safe_text import storable, storable_actor
 
 ITEMS_A_PAGE: Final = 1000
 JOBS_A_PAGE: Final = 100

@@ -14,7 +14,6 @@ from typing import Final
 
 from django.db import IntegrityError
 
-from projection.actors import storable_actor
 from projection.database.catalogue import chunks, execute
 from projection.database.clock import to_db
 from projection.database.transactions import duplicate_key, run_unit
@@ -22,7 +21,7 @@ from projection.logs import log_event
 from projection.models import WorkItem
 from projection.rows import LaneRow, WorkRow
 from projection.runtime.wake_up import notify
-from projection.safe_text import storable
+from projection.safe_text import storable, storable_actor
 from projection.states import State
 
 LANES_A_STATEMENT: Final = 256

@@ -24,6 +24,9 @@ T = TypeVar("T")
 _VALUE: Final = re.compile(r"%\((\w+)\)s")
 _NAME: Final = re.compile(r"^-- name: (\w+)\s*$", re.MULTILINE)
 PROJECTION: Final = Path(__file__).parents[1]
+NO_NAME: Final = ("",)
+NO_ID: Final = (0,)
+"""Stand for "none" in an IN list, which may not be empty: no lane key or name is empty, no id is 0."""
 LONGEST_INSERT_BYTES: Final = 8 * 1024 * 1024
 """One INSERT text; further bounded by half of the server's max_allowed_packet (escaping can double a text)."""
 

@@ -13,13 +13,12 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
-from projection.database.catalogue import execute, fetch
+from projection.database.catalogue import NO_ID, NO_NAME, execute, fetch
 from projection.database.clock import from_db
 from projection.database.transactions import is_server_conflict, run_unit
 from projection.limits import circuit_breaker, queue_classes, rate_limits, route_limits
 from projection.limits.rate_limits import MICROSECOND
 from projection.limits.route_limits import Gate, Terms
-from projection.managers import NO_ID, NO_NAME
 from projection.states import State
 
 LOOKED_AT: Final = 200

@@ -1,5 +1,6 @@
-"""Cancel: an operator ends work that nobody executes; its successor and its lane move on (docs/protocol.md#cancel). A unit of its
-own.
+"""Cancel and retry now: what an operator may do to work that nobody executes. Each is a unit of its own.
+
+Of cancelled work the successor and the lane move on (docs/protocol.md#cancel). The wait of a retry is ended by one compare-and-swap.
 """
 
 from __future__ import annotations
@@ -8,10 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from projection.completion.complete import hand_off
+from projection.database.catalogue import execute
 from projection.database.transactions import run_unit
 from projection.logs import log_event
 from projection.models import WorkItem
 from projection.refusals import Refused
+from projection.runtime.wake_up import notify
 from projection.states import State
 
 CANCELLABLE = frozenset({State.PENDING, State.BLOCKED, State.RETRY})
@@ -51,3 +54,17 @@ def _cancel(work_id: str) -> Outcome:
     WorkItem.objects.cancel_work_items([row.id])
     hand_off([row])
     return Cancelled(work_id)
+
+
+def retry_now(work_id: str, *, actor: str, note: Callable[[bool], object] | None = None) -> bool:
+    """Make a waiting retry due at once; False when it does not wait (not `retry`, or due already). Attempts and lane stay as they are.
+
+    `note` as in `run_unit`; it is not called for a name that no work can have.
+    """
+    if not work_id.isascii():
+        return False
+    moved = run_unit("retry_now", lambda: execute("retry_work_item_now", work_id=work_id) == 1, note=note)
+    if moved:
+        log_event("retry_now", work_id=work_id, actor=actor)
+        notify("claim")
+    return moved

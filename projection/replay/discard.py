@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from projection.actors import storable_actor
 from projection.database.catalogue import execute, fetch
 from projection.database.transactions import run_unit
 from projection.inputs.replay_chains import read_rows
@@ -16,7 +15,7 @@ from projection.models import WorkItem
 from projection.refusals import Refused
 from projection.replay.decision import not_found
 from projection.rows import WorkRow
-from projection.safe_text import storable
+from projection.safe_text import storable, storable_actor
 from projection.states import NONTERMINAL, State
 
 

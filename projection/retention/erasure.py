@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from projection.admission.coverage import uncovered_events
-from projection.database.catalogue import by_id, execute, fetch
+from projection.database.catalogue import NO_ID, by_id, execute, fetch
 from projection.identity import source_key
 from projection.inputs.lineage import items_of, replay_lineage
 from projection.inputs.ranges import BrokenRange, mixed_members, read_roots
-from projection.managers import NO_ID
 from projection.models import Event, WorkItem
 from projection.refusals import Refused
 from projection.rows import WorkRow

@@ -17,10 +17,9 @@ from projection.execution.worker import drain_claims
 from projection.flows import DeadLetter
 from projection.models import WorkItem
 from projection.refusals import Refused
-from projection.replay.cancel import cancel
+from projection.replay.cancel import cancel, retry_now
 from projection.replay.discard import discard
 from projection.replay.replay import Deferred, Replayed, replay, replay_many
-from projection.replay.retry_now import retry_now
 from tests.support.deliveries import Ingress, change, open_ingress
 from tests.support.flows_of_tests import recording
 

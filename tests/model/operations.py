@@ -10,10 +10,9 @@ from connectors.configuration import packs, routes
 from projection.completion import lanes
 from projection.models import WorkItem
 from projection.refusals import Refused
-from projection.replay.cancel import cancel
+from projection.replay.cancel import cancel, retry_now
 from projection.replay.discard import discard
 from projection.replay.replay import Deferred, Target, replay_many
-from projection.replay.retry_now import retry_now
 from projection.retention.prune import Terms, prune
 from tests.model import replays, retention
 from tests.model.choosing import Written, choose, pick, place

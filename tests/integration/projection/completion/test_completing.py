@@ -15,7 +15,7 @@ from projection.execution.worker import drain_claims
 from projection.facts import RetryPolicy
 from projection.models import WorkFailure, WorkItem
 from projection.refusals import Ambiguous
-from projection.replay.retry_now import retry_now
+from projection.replay.cancel import retry_now
 from projection.states import State
 from tests.support.deliveries import Ingress, change, changes, generations, open_ingress, states
 from tests.support.flows_of_tests import recording

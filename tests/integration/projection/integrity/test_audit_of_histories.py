@@ -15,10 +15,9 @@ from projection.execution.worker import drain_claims
 from projection.facts import RetryPolicy
 from projection.flows import DeadLetter, Generation, RetryLater, Skip
 from projection.models import Event, LaneHold, WorkItem
-from projection.replay.cancel import cancel
+from projection.replay.cancel import cancel, retry_now
 from projection.replay.discard import discard
 from projection.replay.replay import replay
-from projection.replay.retry_now import retry_now
 from projection.states import NONTERMINAL
 from tests.support.commands import run
 from tests.support.deliveries import Ingress, change, open_ingress

@@ -7,8 +7,8 @@ import pytest
 from projection.database.clock import now
 from projection.models import WorkItem
 from projection.refusals import Refused
+from projection.replay.cancel import retry_now
 from projection.replay.discard import Discarded, discard
-from projection.replay.retry_now import retry_now
 from tests.support.rows import LONG_AGO, PAGES, event_row, replay_row, work_row
 
 pytestmark = pytest.mark.usefixtures("database")
