@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, Final
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
@@ -15,11 +16,12 @@ from django.db.models.functions import Length
 from connectors import durations
 from connectors.models import Pack, Route
 from projection.database import clock
-from projection.database.catalogue import fetch
+from projection.database.catalogue import Sender
 from projection.facts import companion_of
 from projection.models import Event, WorkItem
 from projection.states import State
 
+_sql: Final = Sender(Path(__file__).parent)
 ROWS_OF_A_SOURCE: Final = 10_000
 """Work items that a source filter looks at, the newest: far above what one record ever has waiting or dead."""
 
@@ -186,5 +188,5 @@ def ids_of_source(chosen: WorkFilter) -> set[int]:
     lanes = WorkItem.objects.filter(source_lane=text, state__in=chosen.states).order_by("-id")
     found = {id for id, lane in lanes.values_list("id", "source_lane")[:ROWS_OF_A_SOURCE] if lane == text}
     candidates = (text, *(text[at + 1 :] for at, sign in enumerate(text) if sign == ":"))
-    rows = fetch("read_items_of_source", source_ids=candidates, states=tuple(chosen.states), limit=ROWS_OF_A_SOURCE)
+    rows = _sql.fetch("read_items_of_source", source_ids=candidates, states=tuple(chosen.states), limit=ROWS_OF_A_SOURCE)
     return found | {id for id, type, source_id in rows if text in (source_id, f"{type}:{source_id}")}

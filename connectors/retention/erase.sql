@@ -53,3 +53,25 @@ WHERE SourceId IN %(source_ids)s AND SourceType = %(source_type)s AND Namespace 
 -- name: delete_records
 -- Live records by id. Fewer rows than given: another erasure was faster.
 DELETE FROM `_System_ConnectorRecord` WHERE Id IN %(ids)s
+
+-- name: read_source_events
+-- A page of the events of a source that are no tombstones yet, by id. No lock. Index: ix_event_source. (The caller compares the
+-- id again: a collation may find another one.)
+SELECT Id, SourceId FROM `_System_ConnectorEvent`
+WHERE SourceId IN %(source_ids)s AND SourceType = %(source_type)s AND Namespace = %(namespace)s AND PackId IN %(pack_ids)s
+  AND Id > %(after)s AND ErasureId IS NULL
+ORDER BY Id LIMIT %(limit)s
+
+-- name: read_tombstones
+-- A page of the tombstones of a source, by id. No lock. Index: ix_event_source.
+SELECT Id, ReceiptId, ErasureId FROM `_System_ConnectorEvent`
+WHERE SourceId IN %(source_ids)s AND SourceType = %(source_type)s AND Namespace = %(namespace)s AND PackId IN %(pack_ids)s
+  AND Id > %(after)s AND ErasureId IS NOT NULL
+ORDER BY Id LIMIT %(limit)s
+
+-- name: read_item_siblings
+-- The other events of the items that the given events came from: same receipt, same item, same text. No lock. Index: ix_event_receipt.
+SELECT DISTINCT s.Id, s.SourceType, s.SourceId
+FROM `_System_ConnectorEvent` e
+STRAIGHT_JOIN `_System_ConnectorEvent` s FORCE INDEX (ix_event_receipt) ON s.ReceiptId = e.ReceiptId AND s.ReceiptItem = e.ReceiptItem AND s.Id <> e.Id
+WHERE e.Id IN %(event_ids)s AND e.ReceiptId > 0 AND s.ErasureId IS NULL

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from connectors.models import Pack
 from connectors.retention.erased_bodies import Source, sql
-from projection.database.catalogue import fetch
 from projection.refusals import Refused
 from projection.retention.erasure import tombstone_id
 
@@ -52,14 +51,14 @@ def tombstones(source: Source) -> Iterator[list[tuple[int, int, int]]]:
 def _pages(name: str, source: Source, source_ids: tuple[str, ...]) -> Iterator[list[Any]]:
     after = 0
     scope = {"source_type": source.type, "namespace": source.namespace, "pack_ids": source.pack_ids, "limit": EVENTS_A_UNIT}
-    while rows := fetch(name, source_ids=source_ids, after=after, **scope):
+    while rows := sql.fetch(name, source_ids=source_ids, after=after, **scope):
         after = rows[-1][0]
         yield rows
 
 
 def with_siblings(source: Source, event_ids: Sequence[int]) -> tuple[list[int], list[int]]:
     """(the events and those of the source that came from the same items, also under a name that is not folded; others' from them)."""
-    rows = fetch("read_item_siblings", event_ids=tuple(event_ids)) if event_ids else []
+    rows = sql.fetch("read_item_siblings", event_ids=tuple(event_ids)) if event_ids else []
     same = {one for one, source_type, source_id in rows if source.is_named(source_type, source_id)}
     return sorted({*event_ids} | same), sorted({row[0] for row in rows} - same)
 
