@@ -13,6 +13,8 @@ from connectors.configuration import packs, stored_secrets
 from connectors.configuration.change import ConfigurationRefused, NotFound, lock_namespace, one_unit
 from connectors.configuration.live_packs import required_pack
 from connectors.configuration.stored_secrets import Secret, SecretRefused
+from connectors.ingress import endpoint_facts
+from connectors.ingress.endpoint_facts import EndpointFacts
 from connectors.ingress.limit_values import LIMIT_NAMES, EndpointLimits
 from connectors.ingress.paths import ingress_path
 from connectors.models import Endpoint, Pack
@@ -132,14 +134,24 @@ def change(namespace: str, draft: EndpointDraft, *, actor: str, reason: str = ""
 
 @one_unit
 def rotate(
-    namespace: str, slug: str, secret: Secret, *, actor: str, reason: str = "", overlap: timedelta = DEFAULT_OVERLAP
+    namespace: str,
+    slug: str,
+    secret: Secret,
+    *,
+    actor: str,
+    reason: str = "",
+    overlap: timedelta = DEFAULT_OVERLAP,
+    seen: str | None = None,
 ) -> Rotated:
     """Put a new secret in force; the one before stays live for `overlap` (0: it stops at once). At most two are live.
 
-    Deliveries that do not verify are kept again for 24 h. Raises NotFound, SecretRefused.
+    Deliveries that do not verify are kept again for 24 h. `seen` is the `mark` of the secrets that the operator looked at: a rotation
+    in between is refused. None: whatever is in force is rotated. Raises NotFound, EndpointRefused, SecretRefused.
     """
     lock_namespace(namespace)
     endpoint = _locked(namespace, slug)
+    if seen is not None and mark(endpoint) != seen:
+        raise EndpointRefused("its secret was rotated in the meantime; look at the endpoint, then rotate again if need be")
     row = Pack.objects.get(id=endpoint.pack_id)
     _check_secrets(row, EndpointDraft(row.name, slug, signature=endpoint.signature_scheme), (secret,))
     now = clock.now()
@@ -151,6 +163,19 @@ def rotate(
     detail = {"old_ends_at": ends.isoformat() if ends else None, "stopped_at_once": stopped}
     audit_log.record(actor, "endpoint.rotate", f"{namespace}/{slug}", reason, detail=detail)
     return Rotated(slug, ends, stopped)
+
+
+def mark(endpoint: Endpoint) -> str:
+    """Of the secrets in force: another one after each rotation."""
+    return (endpoint.rotated_at or endpoint.created_at).isoformat()
+
+
+def facts(namespace: str, slug: str) -> EndpointFacts:
+    """What the ingress knows of an endpoint, read now: for verbs that check or sign by it. Raises NotFound."""
+    found = endpoint_facts.load((namespace, slug))
+    if found is None:
+        raise _no_such_endpoint(namespace, slug)
+    return found
 
 
 def lines(namespace: str) -> list[EndpointLine]:
@@ -191,11 +216,11 @@ def _find(namespace: str, slug: str) -> Endpoint | None:
 def _locked(namespace: str, slug: str) -> Endpoint:
     found = _find(namespace, slug)
     if found is None or found.state == EndpointState.REMOVED:
-        raise no_such_endpoint(namespace, slug)
+        raise _no_such_endpoint(namespace, slug)
     return found
 
 
-def no_such_endpoint(namespace: str, slug: str) -> NotFound:
+def _no_such_endpoint(namespace: str, slug: str) -> NotFound:
     """The error for an endpoint that is not there, naming those that are."""
     known = ", ".join(line.slug for line in lines(namespace)) or "none"
     return NotFound(f"there is no endpoint {slug!r} in namespace {namespace!r}; known are: {known}")

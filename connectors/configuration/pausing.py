@@ -66,8 +66,9 @@ def pause(kind: Kind, namespace: str, name: str, *, actor: str, reason: str, res
 
     Raises NotFound. Refused: `in_the_past`.
     """
-    if resume_at is not None and resume_at <= clock.now():
-        return Refused(name, "in_the_past", f"{resume_at:%Y-%m-%dT%H:%M:%SZ} is over; name a time to come")
+    refused = in_the_past(name, resume_at)
+    if refused is not None:
+        return refused
     target = _Target(kind, namespace, name)
     since = _set_pause(target, actor, reason, resume_at)
     log_event("pause", kind=kind, target=str(target), actor=actor, reason=reason)
@@ -81,6 +82,13 @@ def resume(kind: Kind, namespace: str, name: str, *, actor: str, reason: str) ->
         return Refused(name, "not_paused", f"the {kind} {name} is not paused")
     log_event("resume", kind=kind, target=str(target), actor=actor, reason=reason)
     return Resumed(kind, namespace, name, backlog(_scope(target)))
+
+
+def in_the_past(id_: str, ends: datetime | None) -> Refused | None:
+    """The refusal of a stop that would have ended already, by the database's clock; None: it may begin."""
+    if ends is None or ends > clock.now():
+        return None
+    return Refused(id_, "in_the_past", f"{ends:%Y-%m-%d %H:%M:%S} UTC is in the past; enter a future time")
 
 
 def is_paused(row: Namespace | Pack | Route, now: datetime) -> bool:

@@ -25,6 +25,8 @@ from projection.safe_text import error_text
 
 DEFAULT_RATE: Final = 200
 """Items a second of a job that names no rate: 20,000 take under two minutes and leave admission most of the namespace's time."""
+HIGHEST_RATE: Final = 100_000
+"""Items a second; more than any database does, so that a slip of the finger is noticed."""
 POSTPONED_SECONDS: Final = 15.0
 """Until a job is tried again whose step failed through no fault of its items."""
 LONGEST_SLEEP_SECONDS: Final = 1.0
@@ -63,7 +65,9 @@ def cancel(job_id: int, *, actor: str, reason: str) -> JobRow | Refused:
 
 
 def throttle(job_id: int, rate: int, *, actor: str, reason: str) -> JobRow | Refused:
-    """As `jobs.throttle`."""
+    """As `jobs.throttle`. Raises ValueError for a rate that is none."""
+    if not 0 <= rate <= HIGHEST_RATE:
+        raise ValueError(f"{rate} is not a rate; write a whole number of items per second up to {HIGHEST_RATE}, 0 for no limit")
     return jobs.throttle(job_id, rate, actor=actor, reason=reason, note=_note("job.throttle", actor, reason))
 
 

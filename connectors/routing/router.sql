@@ -49,7 +49,3 @@ UPDATE `_System_ConnectorReceipt`
 SET Attempts = Attempts + 1, LastError = %(error)s, State = %(state)s,
     NextAttemptAt = UTC_TIMESTAMP(6) + INTERVAL %(delay)s SECOND
 WHERE Id = %(id)s AND State = 'pending'
-
--- name: release_quarantined
--- An operator's re-route. 0 rows: the receipt is not quarantined.
-UPDATE `_System_ConnectorReceipt` SET State = 'pending', Attempts = 0, NextAttemptAt = NULL WHERE Id = %(id)s AND State = 'quarantined'

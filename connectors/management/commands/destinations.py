@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from django.core.management.base import CommandParser
@@ -9,7 +10,7 @@ from django.core.management.base import CommandParser
 from connectors.audit_log import cli_actor
 from connectors.management.configuration_command import add_reason
 from connectors.operations import verbs
-from projection.cli import DONE, FINDINGS, HeadraceCommand, iso, refusal, table
+from projection.cli import DONE, FINDINGS, HeadraceCommand, iso, table
 from projection.database import clock
 from projection.models import Destination
 
@@ -38,9 +39,9 @@ class Command(HeadraceCommand):
         return DONE
 
     def retry(self, *, name: str, reason: str, **_options: Any) -> int:
-        if not verbs.try_destination(name, actor=cli_actor(), reason=reason):
-            text = f"{name} is not parked; `destinations list` names what is."
-            self.emit({"tried": [], "refused": [refusal(name, "not_parked", text)]}, [text])
+        refused = verbs.try_destination(name, actor=cli_actor(), reason=reason)
+        if refused is not None:
+            self.emit({"tried": [], "refused": [asdict(refused)]}, [refused.reason])
             return FINDINGS
         self.emit({"tried": [name], "refused": []}, [f"{name}: the next item is let through"])
         return DONE

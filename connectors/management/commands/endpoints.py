@@ -19,7 +19,6 @@ from connectors.configuration.errors import BadConfiguration, option_sentences
 from connectors.configuration.file import EndpointSection
 from connectors.configuration.stored_secrets import Secret
 from connectors.configuration.values import slug
-from connectors.ingress import endpoint_facts
 from connectors.ingress.limit_values import LIMIT_NAMES, EndpointLimits
 from connectors.ingress.paths import ingress_path
 from connectors.management.configuration_command import ConfigurationCommand, add_namespace, add_reason
@@ -99,10 +98,7 @@ class Command(ConfigurationCommand):
         return DONE
 
     def reverify(self, *, namespace: str, reason: str, **options: Any) -> int:
-        facts = endpoint_facts.load((namespace, options["name"]))
-        if facts is None:
-            raise endpoints.no_such_endpoint(namespace, options["name"])
-        done = reverify(facts, actor=cli_actor(), reason=reason)
+        done = reverify(endpoints.facts(namespace, options["name"]), actor=cli_actor(), reason=reason)
         refused = [refusal(each.unverified_id, "unverified", each.reason) for each in done.refused]
         lines = [f"{each.code}: held delivery {each.unverified_id} → receipt {each.receipt_id}" for each in done.admitted]
         lines += [f"still held: {each['id']}: {each['reason']}" for each in refused]

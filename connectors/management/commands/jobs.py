@@ -90,9 +90,10 @@ class Command(HeadraceCommand):
         return self._change(bulk_jobs.cancel, options)
 
     def throttle(self, *, rate: int, **options: Any) -> int:
-        if rate < 0:
-            raise CommandError("--rate must be 0 or more.")
-        return self._change(bulk_jobs.throttle, options, rate)
+        try:
+            return self._change(bulk_jobs.throttle, options, rate)
+        except ValueError as wrong:
+            raise CommandError(f"--rate: {wrong}.") from None
 
     def run(self, *, job_id: int, **_options: Any) -> int:
         return self._tell(bulk_jobs.run(job_id) or Refused(str(job_id), "not_found", f"there is no job {job_id}"))

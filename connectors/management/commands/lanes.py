@@ -14,10 +14,10 @@ from connectors.operations import verbs
 from connectors.operations.lane_names import NamedLane, find_lanes
 from connectors.operations.traced import TracedItem
 from projection.cli import DONE, FINDINGS, HeadraceCommand, cut, iso, refusal, table
-from projection.database import clock
 from projection.inspection import lane_reads
 from projection.inspection.lane_reads import Lane, Waiting
 from projection.inspection.why import why_lane
+from projection.refusals import Refused
 
 QUEUE_SHOWN: Final = 50
 
@@ -74,13 +74,9 @@ class Command(HeadraceCommand):
         named = self._the_one(lane)
         if named is None:
             return self._not_found(lane)
-        ends = moment(until)
-        if ends is not None and ends <= clock.now():
-            return self._refuse("held", named, "in_the_past", f"{ends:%Y-%m-%dT%H:%M:%SZ} is over; name a time to come.")
-        if not verbs.hold(named, actor=cli_actor(), reason=because, release_at=ends):
-            return self._refuse(
-                "held", named, "already_held", f"The lane {named.lane} is held already; `lanes show` tells by whom."
-            )
+        refused = verbs.hold(named, actor=cli_actor(), reason=because, release_at=moment(until))
+        if refused is not None:
+            return self._refuse("held", refused)
         self.emit({"held": [asdict(named)], "refused": []}, [f"held: {named.lane}"])
         return DONE
 
@@ -88,8 +84,9 @@ class Command(HeadraceCommand):
         named = self._the_one(lane)
         if named is None:
             return self._not_found(lane)
-        if not verbs.release(named, actor=cli_actor(), reason=reason):
-            return self._refuse("released", named, "not_held", f"The lane {named.lane} is not held.")
+        refused = verbs.release(named, actor=cli_actor(), reason=reason)
+        if refused is not None:
+            return self._refuse("released", refused)
         self.emit({"released": [asdict(named)], "refused": []}, [f"released: {named.lane}"])
         return DONE
 
@@ -101,8 +98,8 @@ class Command(HeadraceCommand):
             raise CommandError(f"{text} names {len(named)} lanes; give the key of one: {keys}.")
         return named[0] if named else None
 
-    def _refuse(self, done: str, named: NamedLane, code: str, reason: str) -> int:
-        self.emit({done: [], "refused": [refusal(named.lane_key, code, reason)]}, [reason])
+    def _refuse(self, done: str, refused: Refused) -> int:
+        self.emit({done: [], "refused": [asdict(refused)]}, [refused.reason])
         return FINDINGS
 
     def _not_found(self, text: str) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from connectors import audit_log
-from connectors.routing.quarantine import reroute
+from connectors.operations import verbs
 from connectors.routing.router import RouteReport, drain_receipts, namespaces_with_pending, route_batch
 from connectors.tasks import route_loop
 from projection.cli import DONE, FINDINGS, HeadraceCommand, batch_size, refusal
@@ -45,10 +45,9 @@ class Command(HeadraceCommand):
         return DONE
 
     def _reroute(self, receipt_id: int, reason: str) -> int:
-        actor = audit_log.cli_actor()
-        if reroute(receipt_id, actor=actor, reason=reason):
+        refused = verbs.reroute(receipt_id, actor=audit_log.cli_actor(), reason=reason)
+        if refused is None:
             self.emit({"rerouted": [receipt_id], "refused": []}, [f"receipt {receipt_id} waits for the router again"])
             return DONE
-        why = f"receipt {receipt_id} is not in quarantine"
-        self.emit({"rerouted": [], "refused": [refusal(receipt_id, "not_quarantined", why)]}, [why])
+        self.emit({"rerouted": [], "refused": [refusal(receipt_id, refused.code, refused.reason)]}, [refused.reason])
         return FINDINGS

@@ -32,7 +32,6 @@ from projection.refusals import Refused
 
 STOP_POLLING: Final = 286
 """htmx asks no more after this status: an ended job does not change."""
-HIGHEST_RATE: Final = 100_000
 Verb = Callable[[int, str, str], JobRow | Refused]
 
 
@@ -171,10 +170,12 @@ def cancel(request: HttpRequest, job_id: int) -> HttpResponse:
 @action("projection.throttle_job")
 def throttle(request: HttpRequest, job_id: int) -> HttpResponse:
     text = request.POST.get("rate", "").strip()
-    if not (text.isascii() and text.isdecimal() and int(text) <= HIGHEST_RATE):
+    try:
+        rate = int(text) if text.isascii() and text.isdecimal() else -1
+        answer = bulk_jobs.throttle(job_id, rate, actor=actor_of(request), reason=_reason(request))
+    except ValueError:
         messages.error(request, "The rate was not changed: it is a whole number of items a second, 0 for as fast as it goes.")
         return _to_job(request, job_id)
-    answer = bulk_jobs.throttle(job_id, int(text), actor=actor_of(request), reason=_reason(request))
     return _change(request, job_id, answer, "The new rate holds from its next step on.")
 
 

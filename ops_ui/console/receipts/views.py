@@ -11,7 +11,7 @@ from django.shortcuts import get_object_or_404
 from django.urls import reverse
 
 from connectors.models import Endpoint, Pack, Receipt, UnverifiedDelivery
-from connectors.routing.quarantine import reroute
+from connectors.operations import verbs
 from ops_ui.console.actions import action, actor_of, back, reason_of, tell
 from ops_ui.console.base import labels, navigation
 from ops_ui.console.pages import Listing, Urls, page, show, show_list
@@ -22,7 +22,6 @@ from ops_ui.console.receipts.filter import ReceiptFilter
 from ops_ui.console.receipts.table import ReceiptTable, UnverifiedTable
 from projection.masking import HIDDEN
 from projection.models import Event, WorkItem
-from projection.refusals import Refused
 
 ITEMS_SHOWN: Final = 200
 """Items of one receipt that its page lists (HubSpot sends up to 100)."""
@@ -152,8 +151,7 @@ def reroute_receipt(request: HttpRequest, receipt_id: int) -> HttpResponse:
     get_object_or_404(Receipt.objects.only("id"), id=receipt_id)
     reason = reason_of(request, "It was not re-routed")
     if reason:
-        moved = reroute(receipt_id, actor=actor_of(request), reason=reason)
-        refused = None if moved else Refused(str(receipt_id), "not_quarantined", f"receipt {receipt_id} is not in quarantine")
+        refused = verbs.reroute(receipt_id, actor=actor_of(request), reason=reason)
         tell(request, refused, "It waits for the router again.")
     return back(request, "admin:receipt", receipt_id)
 

@@ -18,7 +18,6 @@ from ops_ui.console.service import export
 from projection.database import clock
 from projection.limits.circuit_breaker import ASKED, CLOSED, FAILING, HALF_OPEN, OPEN
 from projection.models import Destination, RateBucket
-from projection.refusals import Refused
 
 SHOWN: Final = 200
 """Destinations and limits that the page lists: there is one for each system and quota, not for each record."""
@@ -85,8 +84,7 @@ def try_now(request: HttpRequest) -> HttpResponse:
     name = request.POST.get("name", "")
     reason = reason_of(request, "Nothing was tried")
     if reason:
-        tried = verbs.try_destination(name, actor=actor_of(request), reason=reason)
-        refused = None if tried else Refused(name, "not_parked", f"destination {name or '(none)'} is not parked")
+        refused = verbs.try_destination(name, actor=actor_of(request), reason=reason)
         tell(request, refused, f"Destination {name} is tried: the next item is let through.")
     return back(request, "admin:destinations")
 

@@ -180,15 +180,11 @@ def _until(request: HttpRequest, undone: str) -> tuple[datetime | None, bool]:
     text = request.POST.get("until", "").strip()
     if not text:
         return None, False
-    now = clock.now()
     try:
-        ends = durations.deadline(text, now)
+        return durations.deadline(text, clock.now()), False
     except ValueError as wrong:
         messages.error(request, f"{undone}: {wrong}.")
         return None, True
-    if ends <= now:
-        messages.error(request, f"{undone}: {ends:%Y-%m-%d %H:%M:%S} UTC is over; name a time to come.")
-    return ends, ends <= now
 
 
 @action("projection.hold_lane")
@@ -198,8 +194,7 @@ def hold(request: HttpRequest, lane_key: str) -> HttpResponse:
     reason = reason_of(request, "The lane is not held")
     ends, wrong = _until(request, "The lane is not held") if reason else (None, True)
     if reason and not wrong:
-        held = verbs.hold(lane, actor=actor_of(request), reason=reason, release_at=ends)
-        refused = None if held else Refused(lane_key, "already_held", f"lane {lane.lane} is held already")
+        refused = verbs.hold(lane, actor=actor_of(request), reason=reason, release_at=ends)
         tell(request, refused, f"Lane {lane.lane} is held; what runs runs to its end.")
     return back(request, "admin:lane", lane_key)
 
@@ -210,8 +205,7 @@ def release(request: HttpRequest, lane_key: str) -> HttpResponse:
     lane = _lane(lane_key)
     reason = reason_of(request, "The lane is not released")
     if reason:
-        released = verbs.release(lane, actor=actor_of(request), reason=reason)
-        refused = None if released else Refused(lane_key, "not_held", f"lane {lane.lane} is not held")
+        refused = verbs.release(lane, actor=actor_of(request), reason=reason)
         tell(request, refused, f"Lane {lane.lane} is released.")
     return back(request, "admin:lane", lane_key)
 

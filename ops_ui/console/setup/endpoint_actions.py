@@ -15,13 +15,9 @@ from django.views.decorators.debug import sensitive_post_parameters
 
 from connectors import durations
 from connectors.configuration import endpoints
-from connectors.configuration.change import ConfigurationRefused, lock_namespace
 from connectors.configuration.endpoints import EndpointRefused, Rotated
 from connectors.configuration.errors import BadConfiguration
-from connectors.configuration.stored_secrets import Secret
 from connectors.delivery import Outcome
-from connectors.ingress import endpoint_facts
-from connectors.ingress.endpoint_facts import EndpointFacts
 from connectors.models import Endpoint, Pack
 from connectors.operations import test_delivery
 from connectors.operations.reverify import Reverified, reverify
@@ -33,7 +29,6 @@ from ops_ui.console.setup import endpoint_forms
 from ops_ui.console.setup import endpoints as pages
 from ops_ui.console.setup.configuring import attempt
 from projection.database import clock
-from projection.database.transactions import run_unit
 
 REASONS_SHOWN: Final = 5
 
@@ -116,19 +111,16 @@ def _rotate(request: HttpRequest, endpoint: Endpoint, pack: Pack) -> tuple[Rotat
     secret, is_fresh = endpoint_forms.secret(request.POST, endpoints.scheme_of(pack, endpoint.signature_scheme))
     if secret is None:
         raise EndpointRefused(f"pack {pack.name!r} checks no signature, so there is no secret to rotate")
-    seen = request.POST.get("mark", "")
-    unit = partial(_rotated_unit, request, endpoint, secret, overlap, seen)
-    return run_unit("rotate", unit), secret.value if is_fresh else ""
-
-
-def _rotated_unit(request: HttpRequest, endpoint: Endpoint, secret: Secret, overlap: timedelta, seen: str) -> Rotated:
-    """The unit: rotates only what the form was made for, so that a second click does not rotate again."""
-    lock_namespace(endpoint.namespace)
-    now = Endpoint.objects.get(id=endpoint.id)
-    if pages.mark(now) != seen:
-        raise EndpointRefused("its secret was rotated in the meantime; look at the endpoint, then rotate again if need be")
-    reason = optional_reason(request)
-    return endpoints.rotate(endpoint.namespace, endpoint.slug, secret, actor=actor_of(request), reason=reason, overlap=overlap)
+    rotated = endpoints.rotate(
+        endpoint.namespace,
+        endpoint.slug,
+        secret,
+        actor=actor_of(request),
+        reason=optional_reason(request),
+        overlap=overlap,
+        seen=request.POST.get("mark", ""),
+    )
+    return rotated, secret.value if is_fresh else ""
 
 
 @action("connectors.reverify_endpoint")
@@ -144,7 +136,7 @@ def admit_kept(request: HttpRequest, endpoint_id: int) -> HttpResponse:
 
 
 def _reverify(request: HttpRequest, endpoint: Endpoint, reason: str) -> Reverified:
-    return reverify(_facts(endpoint), actor=actor_of(request), reason=reason)
+    return reverify(endpoints.facts(endpoint.namespace, endpoint.slug), actor=actor_of(request), reason=reason)
 
 
 def _tell(request: HttpRequest, done: Reverified) -> None:
@@ -179,14 +171,9 @@ def try_endpoint(request: HttpRequest, endpoint_id: int) -> HttpResponse:
 def _send(request: HttpRequest, endpoint: Endpoint) -> Outcome:
     headers = endpoint_forms.headers(request.POST.get("headers", ""))
     body = request.POST.get("body", "").replace("\r\n", "\n")
-    return test_delivery.send(_facts(endpoint), headers, body, actor=actor_of(request), reason=optional_reason(request))
-
-
-def _facts(endpoint: Endpoint) -> EndpointFacts:
-    found = endpoint_facts.load((endpoint.namespace, endpoint.slug))
-    if found is None:
-        raise ConfigurationRefused(f"endpoint {endpoint.slug!r} was removed with its pack")
-    return found
+    return test_delivery.send(
+        endpoints.facts(endpoint.namespace, endpoint.slug), headers, body, actor=actor_of(request), reason=optional_reason(request)
+    )
 
 
 def _found(endpoint_id: int) -> tuple[Endpoint, Pack]:

@@ -101,7 +101,7 @@ def detail_form(
         "problems": left,
         "kept": endpoint_reads.kept(endpoint.id, now),
         "receipts": endpoint_reads.newest_receipts(endpoint.id),
-        "mark": mark(endpoint),
+        "mark": endpoints.mark(endpoint),
         "locked": configuring.lock_sentence(),
         "trial": _trial(request, endpoint) if not is_removed else None,
         "may_reverify_endpoint": request.user.has_perm("connectors.reverify_endpoint"),
@@ -138,11 +138,6 @@ def _trial(request: HttpRequest, endpoint: Endpoint) -> dict[str, Any] | None:
     except TrialRefused as refused:
         return {"headers": "content-type: application/json", "body": "{}", "note": str(refused)}
     return {"headers": "\n".join(f"{name}: {value}" for name, value in sample.headers.items()), "body": sample.text}
-
-
-def mark(endpoint: Endpoint) -> str:
-    """Of the secrets that a form was made for: a rotation in between is not repeated by a second click."""
-    return (endpoint.rotated_at or endpoint.created_at).isoformat()
 
 
 @page(navigation.ENDPOINTS)

@@ -13,7 +13,6 @@ from connectors import audit_log
 from connectors.models import AuditEntry, Receipt
 from connectors.operations import bulk_jobs, verbs
 from connectors.operations.lane_names import find_lanes
-from connectors.routing.quarantine import reroute
 from projection.database import clock
 from projection.job_models import Job
 from projection.limits.circuit_breaker import key_of
@@ -69,7 +68,7 @@ VERBS: dict[str, Callable[[Site], object]] = {
     "lane.hold": lambda _: verbs.hold(find_lanes("contact:3")[0], **WHO),
     "lane.release": lambda _: verbs.release(find_lanes("contact:4")[0], **WHO),
     "destination.retry": lambda _: verbs.try_destination("api", **WHO),
-    "receipt.reroute": lambda _: reroute(Receipt.objects.get(state="quarantined").id, **WHO),
+    "receipt.reroute": lambda _: verbs.reroute(Receipt.objects.get(state="quarantined").id, **WHO),
     "job.pause": lambda site: bulk_jobs.pause(site.running, **WHO),
     "job.resume": lambda site: bulk_jobs.resume(site.paused, **WHO),
     "job.cancel": lambda site: bulk_jobs.cancel(site.running, **WHO),

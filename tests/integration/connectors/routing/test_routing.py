@@ -12,8 +12,8 @@ from django.test import override_settings
 from connectors.configuration import packs
 from connectors.configuration.live_packs import live_pack
 from connectors.models import AuditEntry, Receipt
+from connectors.operations import verbs
 from connectors.routing import reading, router
-from connectors.routing.quarantine import reroute
 from connectors.routing.router import QUARANTINE_AFTER, drain_receipts, route_batch
 from projection.admission.admit import StaleIncarnation, lock_admission
 from projection.database import clock
@@ -94,11 +94,11 @@ def test_a_quarantined_receipt_is_routed_again_when_an_operator_says_so(monkeypa
     ingress.send(change(666))
     Receipt.objects.update(state="quarantined", attempts=5)
     receipt = Receipt.objects.get()
-    assert reroute(receipt.id, actor="me", reason="fixed")
-    assert not reroute(receipt.id, actor="me", reason="fixed")
+    assert verbs.reroute(receipt.id, actor="me", reason="fixed") is None
+    assert verbs.reroute(receipt.id, actor="me", reason="fixed") is not None
     assert drain_receipts().events == 1
     assert receipt_states() == ["routed"]
-    assert not reroute(receipt.id, actor="me", reason="again")
+    assert verbs.reroute(receipt.id, actor="me", reason="again") is not None
 
 
 def test_a_batch_that_fails_leaves_nothing_behind_and_its_ordinals_are_used_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
