@@ -6,12 +6,17 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-from ops_ui.config.driver_values import CONVERSIONS
+from django.db.backends.utils import typecast_time
+from MySQLdb.constants import FIELD_TYPE
+from MySQLdb.converters import conversions
+from MySQLdb.times import DateTime_or_None
+
 from ops_ui.config.environment import BadSetting
 
 LOCK_WAIT_SECONDS: Final = 10
@@ -137,3 +142,21 @@ def _tls(options: Mapping[str, str]) -> dict[str, Any]:
             )
         return {"ssl_mode": "VERIFY_IDENTITY", "ssl": {"ca": ca}}
     raise _bad("has TLS options that do not fit; use ssl=required, or ssl=verify-full together with ca=/path/to/ca.pem")
+
+
+def datetime_of(text: str) -> datetime | None:
+    """A DATETIME as the server writes it, naive. None for what is no time, such as a date of zeros."""
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        value: datetime | None = DateTime_or_None(text)
+        return value
+
+
+CONVERSIONS: Final[Mapping[Any, Callable[..., Any]]] = {
+    **conversions,
+    FIELD_TYPE.TIME: typecast_time,  # as in Django's backend, whose list this replaces
+    FIELD_TYPE.DATETIME: datetime_of,
+    FIELD_TYPE.TIMESTAMP: datetime_of,
+}
+"""The driver's `conv` option."""

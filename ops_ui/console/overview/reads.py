@@ -15,6 +15,8 @@ from typing import Final
 from ops_ui.console.lists.charts import Bars, bars
 from projection.database.catalogue import Sender
 from projection.database.clock import from_db, to_db
+from projection.inspection import lane_reads
+from projection.models import WorkItem
 from projection.states import ReceiptState, State
 
 ROWS_A_PART: Final = 2_000
@@ -24,6 +26,8 @@ RECEIPTS_A_PART: Final = 100
 LATEST_CLOCK: Final = timedelta(minutes=5)
 """So far ahead of the database's clock another one may be: its rows count as now."""
 
+BLOCKED_LOOKED_AT: Final = 2_000
+"""Blocked items of the lowest ids that are looked through for the lanes they wait in."""
 _sql: Final = Sender(Path(__file__).parent)
 
 
@@ -164,3 +168,23 @@ def _admitted(spans: Sequence[_Span], routed: Sequence[_Part]) -> list[_Part]:
 
 def _series(title: str, kind: str, parts: Sequence[_Part], window: Window) -> Series:
     return Series(title, kind, bars([part.rows for part in parts]), any(part.is_estimated for part in parts), window)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockedLane:
+    """`since`: when its item that has waited for longest was made; `items`: how many of those looked at wait there."""
+
+    key: str
+    name: str
+    since: datetime
+    items: int
+
+
+def longest_blocked(limit: int) -> list[BlockedLane]:
+    """The lanes whose items were made first, of those that are blocked now. Three statements (ix_work_terminal)."""
+    found = _sql.fetch("read_longest_blocked", looked_at=BLOCKED_LOOKED_AT, limit=limit)
+    if not found:
+        return []
+    items = {item.id: item for item in WorkItem.objects.filter(id__in=[row[1] for row in found])}
+    names = lane_reads.lane_names(list(items.values()))
+    return [BlockedLane(key, names[item], items[item].created_date, count) for key, item, count in found if item in items]

@@ -18,8 +18,8 @@ from ops_ui.console.base import navigation
 from ops_ui.console.dead_letters import reads as dead_reads
 from ops_ui.console.lists.charts import age_marks, age_share
 from ops_ui.console.overview import alerts as overview_alerts
-from ops_ui.console.overview import blocked_lanes, input_counts
-from ops_ui.console.overview import reads as flow_reads
+from ops_ui.console.overview import input_counts
+from ops_ui.console.overview import reads as overview_reads
 from ops_ui.console.overview.reads import Window
 from ops_ui.console.pages import page, show
 from ops_ui.monitoring import counts
@@ -74,7 +74,7 @@ def overview(request: HttpRequest) -> HttpResponse:
 @vary_on_headers("HX-Request")
 def _overview(request: HttpRequest) -> HttpResponseBase:
     """All of the page, or for htmx only the part that changes. Some forty bounded queries, whatever the tables hold."""
-    facts = _facts(clock.now(), flow_reads.WINDOWS.get(request.GET.get("flow", ""), flow_reads.HOUR))
+    facts = _facts(clock.now(), overview_reads.WINDOWS.get(request.GET.get("flow", ""), overview_reads.HOUR))
     if request.headers.get("HX-Request"):
         return render(request, "console/overview/overview_live.html", facts)
     return show(request, "admin/index.html", "Overview", **facts)
@@ -86,7 +86,7 @@ def _facts(now: datetime, window: Window) -> dict[str, Any]:
     waiting = {one.room: one for one in counts.oldest_waiting()}
     alive = counts.workers_alive(now)
     dead = dead_reads.open_now()
-    series = flow_reads.flow(window, now)
+    series = overview_reads.flow(window, now)
     audit = audit_results.last()
     cards = _cards(now, receipts, work, waiting, dead.count)
     return {
@@ -96,9 +96,11 @@ def _facts(now: datetime, window: Window) -> dict[str, Any]:
         "ages": [Age(card, age_share(card.age.total_seconds())) for card in cards if card.age is not None],
         "age_marks": age_marks(),
         "window": window,
-        "windows": flow_reads.WINDOWS.values(),
+        "windows": overview_reads.WINDOWS.values(),
         "series": series,
-        "parts": list(zip(flow_reads.begins(window, now), *([bar.value for bar in one.chart.bars] for one in series), strict=True)),
+        "parts": list(
+            zip(overview_reads.begins(window, now), *([bar.value for bar in one.chart.bars] for one in series), strict=True)
+        ),
         "inputs": input_counts.newest(),
         "receipts": receipts,
         "work": work,
@@ -106,7 +108,7 @@ def _facts(now: datetime, window: Window) -> dict[str, Any]:
         "dead_grouped": dead_reads.NEWEST if dead.count.value > dead_reads.NEWEST else None,
         "holds": list(LaneHold.objects.order_by("held_at", "id")[:LANES_SHOWN]),
         "held": counts.lanes_held(CONSOLE_CAP),
-        "blocked": blocked_lanes.longest(LANES_SHOWN),
+        "blocked": overview_reads.longest_blocked(LANES_SHOWN),
         "alive": alive,
         "audit": audit,
         "audit_age": audit.age(now) if audit else None,

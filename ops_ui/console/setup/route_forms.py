@@ -155,3 +155,28 @@ def prefix_of(text: str) -> str:
     except (ValueError, AttributeError, RecursionError):
         return ""
     return f"routes.{keys[0]}." if len(keys) == 1 else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One member: what it is now, and what it would be; empty: its default."""
+
+    name: str
+    now: str
+    then: str
+
+
+def changes(now: RouteFacts | None, then: RouteFacts) -> tuple[Change, ...]:
+    """The members that differ, in the file's order. Without a current version: every member of the new one."""
+    old = route_section(now) if now else {}
+    new = route_section(then)
+    names = dict.fromkeys([*new, *old])
+    return tuple(Change(name, _said(old.get(name)), _said(new.get(name))) for name in names if old.get(name) != new.get(name))
+
+
+def _said(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {inner}" for name, inner in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -24,7 +24,7 @@ from ops_ui.console.actions import REASON_CHARACTERS, action, actor_of, reason_o
 from ops_ui.console.base import navigation
 from ops_ui.console.base.form_fields import Field, filled, with_problems
 from ops_ui.console.pages import Listing, Urls, page, show, show_list
-from ops_ui.console.setup import configuring, endpoint_forms, route_changes, route_forms
+from ops_ui.console.setup import configuring, endpoint_forms, route_forms
 from ops_ui.console.setup.route_forms import OneRoute
 from ops_ui.console.setup.route_table import RouteTable, route_state
 from projection.facts import RetryPolicy, RouteFacts, flow_name
@@ -163,7 +163,7 @@ def _tried(request: HttpRequest, one: OneRoute) -> dict[str, Any]:
         "before": before,
         "is_equal": not report.changes_something,
         "warnings": report.warnings,
-        "changes": route_changes.changes(before, facts),
+        "changes": route_forms.changes(before, facts),
         "trial": trial,
         "estimates": [(each, each.settle == facts.settle_seconds, _width(each.executions, most)) for each in trial.estimates],
         "losing": [row for row in trial.kinds if row.took and not row.takes],

@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 from connectors.models import Receipt
-from ops_ui.console.overview import blocked_lanes, input_counts
-from ops_ui.console.overview import reads as flow_reads
+from ops_ui.console.overview import input_counts
+from ops_ui.console.overview import reads as overview_reads
 from projection.database.clock import now
 from projection.models import Event, WorkItem
 from projection.states import State
@@ -51,26 +51,29 @@ def test_what_the_overview_draws_reads_a_bounded_part(statistics: str) -> None:
     moment = now()
 
     def look() -> None:
-        for window in flow_reads.WINDOWS.values():
-            series = {one.kind: one for one in flow_reads.flow(window, moment)}
-            if window is flow_reads.HOUR:  # in half an hour the ten minutes are a burst
+        for window in overview_reads.WINDOWS.values():
+            series = {one.kind: one for one in overview_reads.flow(window, moment)}
+            if window is overview_reads.HOUR:  # in half an hour the ten minutes are a burst
                 assert series["executed"].chart.total == pytest.approx(MANY, rel=0.2)
                 assert series["received"].chart.total == pytest.approx(MANY, rel=0.2)
             assert 2 * 500 <= series["executed"].chart.total <= 1.2 * MANY
         input_counts.newest()
-        assert blocked_lanes.longest(5)[0].items == blocked_lanes.LOOKED_AT
+        assert overview_reads.longest_blocked(5)[0].items == overview_reads.BLOCKED_LOOKED_AT
 
-    flow_reads.ROWS_A_PART, before = 500, flow_reads.ROWS_A_PART
+    overview_reads.ROWS_A_PART, before = 500, overview_reads.ROWS_A_PART
     try:
         with server_work() as work:
             look()
         with texts_recorded() as texts:
             look()
     finally:
-        flow_reads.ROWS_A_PART = before
+        overview_reads.ROWS_A_PART = before
     assert full_scans(text for text in texts if any(table in text for table in LARGE)) == []
     # ten or eleven minutes and one or two half hours of two series, read from both ends and counted, with what is sampled
     assert (
         work.rows_read
-        <= 2 * 2 * 2 * 13 * 500 + 2 * 11 * 2 * flow_reads.RECEIPTS_A_PART + 3 * blocked_lanes.LOOKED_AT + input_counts.SAMPLE**2
+        <= 2 * 2 * 2 * 13 * 500
+        + 2 * 11 * 2 * overview_reads.RECEIPTS_A_PART
+        + 3 * overview_reads.BLOCKED_LOOKED_AT
+        + input_counts.SAMPLE**2
     )

@@ -10,8 +10,8 @@ from django.db import DatabaseError, OperationalError
 
 from connectors.models import Upkeep
 from connectors.operations import audit_results
-from ops_ui.console.overview import blocked_lanes, input_counts
-from ops_ui.console.overview import reads as flow_reads
+from ops_ui.console.overview import input_counts
+from ops_ui.console.overview import reads as overview_reads
 from ops_ui.console.overview.reads import DAY, HOUR
 from projection.database.clock import now
 from projection.integrity.invariants import AuditReport, Violation
@@ -27,7 +27,7 @@ def page(path: str = "/admin/", group: str = "viewer") -> str:
     return console_world.client(group).get(path).content.decode()
 
 
-def heights(series: flow_reads.Series) -> dict[int, int]:
+def heights(series: overview_reads.Series) -> dict[int, int]:
     return {place: bar.value for place, bar in enumerate(series.chart.bars) if bar.value}
 
 
@@ -38,7 +38,7 @@ def test_a_day_is_counted_by_half_hours() -> None:
         at = moment - timedelta(hours=hours)
         factories.receipt(pack, "{}", received_at=at, routed_at=at, state="routed", event_count=events)
     factories.receipt(pack, "{}", received_at=moment - timedelta(hours=5.3), state="rejected")
-    received, admitted, executed, failed = flow_reads.flow(DAY, moment)
+    received, admitted, executed, failed = overview_reads.flow(DAY, moment)
     assert heights(received) == {47: 2, 37: 2, 0: 1}
     assert heights(admitted) == {47: 5, 37: 1, 0: 7}
     assert (heights(executed), heights(failed)) == ({}, {})
@@ -49,20 +49,20 @@ def test_a_day_is_counted_by_half_hours() -> None:
 def test_a_row_of_a_clock_ahead_counts_as_now() -> None:
     moment = now()
     factories.receipt(factories.install(), "{}", received_at=moment + timedelta(minutes=3))
-    received, *_ = flow_reads.flow(HOUR, moment)
+    received, *_ = overview_reads.flow(HOUR, moment)
     assert heights(received) == {59: 1}
 
 
 def test_a_busy_part_is_estimated_from_how_far_its_cap_reached(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flow_reads, "ROWS_A_PART", 10)
-    monkeypatch.setattr(flow_reads, "RECEIPTS_A_PART", 5)
+    monkeypatch.setattr(overview_reads, "ROWS_A_PART", 10)
+    monkeypatch.setattr(overview_reads, "RECEIPTS_A_PART", 5)
     moment = now()
     pack = factories.install()
     begin = moment - timedelta(minutes=30)
     for number in range(60):  # one a second, two events each
         at = begin + timedelta(seconds=number + 0.5)
         factories.receipt(pack, "{}", received_at=at, routed_at=at, state="routed", event_count=2)
-    received, admitted, *_ = flow_reads.flow(HOUR, moment)
+    received, admitted, *_ = overview_reads.flow(HOUR, moment)
     assert heights(received)[30] == pytest.approx(60, rel=0.1)
     assert heights(admitted)[30] == pytest.approx(120, rel=0.1)
     assert received.is_estimated
@@ -70,14 +70,14 @@ def test_a_busy_part_is_estimated_from_how_far_its_cap_reached(monkeypatch: pyte
 
 
 def test_busy_ends_and_failed_attempts_are_estimated_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flow_reads, "ROWS_A_PART", 10)
+    monkeypatch.setattr(overview_reads, "ROWS_A_PART", 10)
     moment = now()
     begin = moment - timedelta(minutes=30)
     for number in range(60):
         at = begin + timedelta(seconds=number + 0.5)
         item = rows.work_row(rows.event_row(rows.PAGES, source_id=str(number)), State.PROCESSED, terminal_at=at)
         rows.failure_row(item, created_date=at)
-    _, _, executed, failed = flow_reads.flow(HOUR, moment)
+    _, _, executed, failed = overview_reads.flow(HOUR, moment)
     for series in (executed, failed):
         assert heights(series)[30] == pytest.approx(60, rel=0.1)
         assert series.is_estimated
@@ -88,7 +88,7 @@ def test_a_burst_is_rather_told_too_small_than_too_large() -> None:
 
     def estimated(last: float, first: float) -> int:
         at = [begin + timedelta(seconds=seconds) for seconds in (0, 60, last, first)]
-        return flow_reads.estimate(10, (at[0], at[1]), at[2], at[3])
+        return overview_reads.estimate(10, (at[0], at[1]), at[2], at[3])
 
     assert estimated(10, 50) == 60  # one a second throughout
     assert estimated(0.01, 50) == 70  # a burst at the beginning, which may go on
@@ -99,12 +99,12 @@ def test_a_burst_is_rather_told_too_small_than_too_large() -> None:
 
 
 def test_many_rows_of_states_in_no_order_say_that_there_are_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flow_reads, "ROWS_A_PART", 3)
+    monkeypatch.setattr(overview_reads, "ROWS_A_PART", 3)
     moment = now()
     pack = factories.install()
     for _ in range(5):
         factories.receipt(pack, "{}", received_at=moment - timedelta(minutes=2.5), state="rejected")
-    received, *_ = flow_reads.flow(HOUR, moment)
+    received, *_ = overview_reads.flow(HOUR, moment)
     assert (heights(received), received.is_estimated) == ({57: 3}, True)
 
 
@@ -169,9 +169,9 @@ def test_lanes_that_are_blocked_for_longest_come_first() -> None:
         rows.work_row(rows.event_row(source_id=source), State.PROCESSING)
         for _ in range(2 if source == "old" else 1):
             rows.work_row(rows.event_row(source_id=source), State.BLOCKED)
-    found = blocked_lanes.longest(5)
+    found = overview_reads.longest_blocked(5)
     assert [(lane.name, lane.items) for lane in found] == [("contact:old", 2), ("contact:new", 1)]
-    assert [lane.name for lane in blocked_lanes.longest(1)] == ["contact:old"]
+    assert [lane.name for lane in overview_reads.longest_blocked(1)] == ["contact:old"]
     assert f"/admin/lanes/{found[0].key}/" in page()
 
 
@@ -183,7 +183,7 @@ def test_an_empty_installation_is_told_its_first_steps_until_a_delivery_came() -
 
 
 def test_no_lane_waits() -> None:
-    assert blocked_lanes.longest(5) == []
+    assert overview_reads.longest_blocked(5) == []
     assert "No lane is held, and nothing waits" in page()
 
 
