@@ -9,7 +9,8 @@ import pytest
 from django.db.backends.mysql.base import django_conversions
 from MySQLdb.constants import FIELD_TYPE
 from MySQLdb.times import DateTime_or_None
-from ops_ui.config.driver_values import CONVERSIONS, datetime_of
+
+from ops_ui.config.database_url import CONVERSIONS, datetime_of
 
 
 @pytest.mark.parametrize(
