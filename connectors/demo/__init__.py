@@ -1,7 +1,8 @@
 """The demo: packs, endpoints, routes and connections of `demo.toml`, and sample deliveries posted through the real ingress.
 
 Loading it again changes nothing: configuration is applied (idempotent), secrets are made once, and a sample whose bytes are stored
-already is not posted again.
+already is not posted again. Each configuration is applied in the transaction of `configuration.apply`, each sample is received by
+itself. Begin reading at `load`, then `samples`. May import every folder but `management`, `bench` and `testing`.
 """
 
 from __future__ import annotations

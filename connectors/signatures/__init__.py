@@ -1,6 +1,8 @@
 """Signature schemes: how a provider proves that a delivery is its own. Each implements `connectors.delivery.SignatureScheme`.
 
-A check never raises for anything that a caller can send, compares bytes in constant time, and accepts any live secret (rotation).
+A check never raises for anything that a caller can send, compares bytes in constant time, and accepts any live secret (rotation). It is
+a pure function: no database, no clock of its own. Begin reading at `checks`, then at the scheme; `signing` makes signatures for test
+deliveries. May import `connectors.delivery` alone: packs get their schemes through `connectors.pack`, which stands above.
 """
 
 from connectors.signatures.checks import TOLERANCE_SECONDS

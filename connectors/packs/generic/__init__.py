@@ -8,6 +8,8 @@ source_type = "'order'"
 source_id = "order.id"
 lane = "join(':', ['order', to_string(order.id)])"
 time = "created_at"
+
+No transaction, no database. Begin reading at `Generic.split` and `Generic.read`. May import what `connectors.packs` says.
 """
 
 from __future__ import annotations

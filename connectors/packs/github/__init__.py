@@ -2,6 +2,7 @@
 
 GitHub never retries by itself: a refused delivery is gone until somebody asks for its redelivery, and a redelivery keeps its
 GUID, so it counts as a duplicate here; run it again by a replay. Source: docs.github.com, webhooks documentation.
+No transaction, no database. Begin reading at `GitHub.split` and `GitHub.read`. May import what `connectors.packs` says.
 """
 
 from __future__ import annotations

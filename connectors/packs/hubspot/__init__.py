@@ -1,6 +1,7 @@
 """HubSpot: webhooks of an app (arrays of events) and the "send a webhook" action of workflows (one CRM object).
 
 Sources: developers.hubspot.com, webhooks API guide and "Validating requests"; workflow webhooks reference.
+No transaction, no database. Begin reading at `HubSpot.split` and `HubSpot.read`. May import what `connectors.packs` says.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 Settings (all optional): `kind`, `source_type`, `source_id`, `lane`, `time` are JMESPath expressions over the body (and `headers`);
 `tolerance` is seconds. Source: standard-webhooks/standard-webhooks, spec/standard-webhooks.md.
+No transaction, no database. Begin reading at `StandardWebhooks.split` and `StandardWebhooks.read`. May import what `connectors.packs` says.
 """
 
 from __future__ import annotations
