@@ -1,6 +1,6 @@
-"""Frozen facts that pass between the rooms.
+"""Frozen facts that pass between the steps.
 
-Rooms hand each other these values, never model instances or dicts, so that what a room decides is a function of what it was given.
+Steps hand each other these values, never model instances or dicts, so that what a step decides is a function of what it was given.
 Times are aware UTC datetimes with microseconds; durations are `timedelta`.
 """
 

@@ -47,7 +47,7 @@ class RetryLater(FlowOutcome):
 
 
 class Unavailable(FlowOutcome):
-    """The destination takes nothing now; once that is plain it is parked, and no more of its work is claimed (`breaker.py`).
+    """The destination takes nothing now; once that is plain it is parked, and no more of its work is claimed (`limits/circuit_breaker.py`).
 
     `certain`: whatever had been sent, so the item is not at fault: nothing of its budget is used, up to the route's GiveUpAfter. Else it
     may be at fault, and the attempt counts unless the destination turns out to be away. `retry_after` (seconds): the destination asked

@@ -13,7 +13,7 @@ class Job(models.Model):
     id = models.BigAutoField(primary_key=True, db_column="Id")
     kind = columns.code("Kind", 16)
     filter = columns.text("Filter")
-    """JSON object: what it selects, with absolute times; the room above reads it."""
+    """JSON object: what it selects, with absolute times; `connectors` reads it."""
     reason = columns.text("Reason")
     actor = columns.name("Actor", 150)
     retarget = models.BooleanField(db_column="Retarget", default=False)

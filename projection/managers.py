@@ -1,8 +1,8 @@
 """Managers of the projection tables: one method for a named statement, with the statement's name.
 
-Here are the statements whose parameters or rows take a shape that a room should not have to know, or that several rooms send; others
-are sent by name from their one room (`sending`). What each changes, locks and means by 0 rows stands above its text in `sql/`. Each
-method is one statement unless it says otherwise, and joins its caller's transaction.
+Here are the statements whose parameters or rows take a shape that a step should not have to know, or that several steps send; others
+are sent by name from the one module that needs them (`database/catalogue.py`). What each changes, locks and means by 0 rows stands above
+its text, in the folder of the step. Each method is one statement unless it says otherwise, and joins its caller's transaction.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Tables of the projection: facts, executable work, its failures, holds, workers and the protocol checkpoint.
 
 Column names are the canonical schema's (`activation.py` checks them). Reads for pages use these models; whatever locks or is
-set-based is a named statement in `sql/`, sent by a manager method of the same name or by its one room.
+set-based is a named statement in the folder of its step, sent by a manager method of the same name or by the one module that needs it.
 """
 
 from __future__ import annotations
@@ -238,7 +238,7 @@ class Worker(models.Model):
 
 
 class RateBucket(models.Model):
-    """A named rate limit and the time of its next free start, shared by all workers (`rate_limits.py`)."""
+    """A named rate limit and the time of its next free start, shared by all workers (`limits/rate_limits.py`)."""
 
     id = models.BigAutoField(primary_key=True, db_column="Id")
     limit_key = columns.key("LimitKey", max_length=64, unique=True)
@@ -252,7 +252,7 @@ class RateBucket(models.Model):
     """When the route version was published that the rate is taken from: the newest one's holds."""
     next_slot_at = models.DateTimeField(db_column="NextSlotAt")
     concurrency = models.IntegerField(db_column="Concurrency", null=True)
-    """How many run at once (`run_places.py`); NULL: any number."""
+    """How many run at once (`limits/concurrency.py`); NULL: any number."""
 
     class Meta:
         db_table = "_System_ConnectorRateLimit"
@@ -284,7 +284,7 @@ class RunPlace(models.Model):
 
 
 class Destination(models.Model):
-    """What flows call, once it has been in trouble: its breaker (`breaker.py`)."""
+    """What flows call, once it has been in trouble: its breaker (`limits/circuit_breaker.py`)."""
 
     id = models.BigAutoField(primary_key=True, db_column="Id")
     name_key = columns.key("NameKey", max_length=64, unique=True)

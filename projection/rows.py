@@ -153,7 +153,7 @@ FACT_COLUMNS: Final = (
     "TargetMutationLane, DeliveryId, DeliveryKey, DeliverySequence, EnqueueOrdinal, ProviderTimestamp, Payload, PayloadSha256, "
     "ProjectionKey, ReplayOfEventId, NextAttemptAt, CreatedDate, ErasureId"
 )
-"""The columns of a stored fact (`stored.py`): `{fact_columns}` in the SQL texts."""
+"""The columns of a stored fact (`admission/stored_events.py`): `{fact_columns}` in the SQL texts."""
 
 
 def prefixed(alias: str, columns: str) -> str:

@@ -2,8 +2,8 @@
 
 state        moved on by                                                         to
 pending      claim (RunAfter due, lane free) · cancel ·                          processing · cancelled ·
-             the copy of an old binary's result (`legacy`)                       processed, skipped, dead
-blocked      the room that ends the row ahead of it (complete, dead-letter,      pending · cancelled ·
+             the copy of an old binary's result (`admission/older_workers`)      processed, skipped, dead
+blocked      what ends the row ahead of it (complete, dead-letter,               pending · cancelled ·
              cancel, rescue); a queued successor: the end of the active          processed, skipped, dead
              generation; else repair · cancel · as above
 processing   the worker that holds the lease (complete, retry, dead-letter,      processed · skipped · dead · retry

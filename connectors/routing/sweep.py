@@ -20,7 +20,7 @@ from connectors.routing.route_table import RouteBook
 from projection.admission.admit import StaleIncarnation, admit
 from projection.admission.coverage import find_known
 from projection.admission.stored_events import stored_events
-from projection.database.bisecting import run_apart
+from projection.database.bisecting import run_bisecting
 from projection.database.catalogue import Sender, chunks
 from projection.facts import InboundEvent, RouteFacts
 from projection.identity import delivery_key
@@ -112,7 +112,7 @@ def _route_some(book: RouteBook, event_ids: Sequence[int], swept: Swept, *, dry_
         _refuse(swept, book.namespace, refused_by(part, error))
 
     unit = partial(_admit_copies, book, parts, dry_run=dry_run)
-    swept.copies += sum(run_apart("sweep", [one for one in parts if parts[one]], unit, at_fault, of_all=(StaleIncarnation,)))
+    swept.copies += sum(run_bisecting("sweep", [one for one in parts if parts[one]], unit, at_fault, of_all=(StaleIncarnation,)))
 
 
 def _refuse(swept: Swept, namespace: str, refused: Refused) -> None:

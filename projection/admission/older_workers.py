@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from projection.completion.complete import hand_off
-from projection.database.bisecting import run_apart
+from projection.database.bisecting import run_bisecting
 from projection.logs import log_event
 from projection.models import Event, WorkItem
 from projection.safe_text import error_text, fingerprint, storable
@@ -39,7 +39,7 @@ def copy_results(event_ids: Sequence[int]) -> int:
     The events are locked before the items, as a claim locks them. An item that was claimed, or has ended, stays as it is; so does one
     that cannot be ended (its projection breaks the protocol), which keeps no other from its end.
     """
-    return sum(run_apart("complete", sorted(event_ids), _copy_results, _log_fault))
+    return sum(run_bisecting("complete", sorted(event_ids), _copy_results, _log_fault))
 
 
 def _log_fault(event_id: int, error: Exception) -> None:

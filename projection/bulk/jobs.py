@@ -1,6 +1,6 @@
 """Bulk jobs: replay or discard of all dead items of a selection, durably (docs/protocol.md#bulk-jobs).
 
-A job's membership is fixed first, then its items are acted on in lane order; `job_steps.py` does both in small transactions, in
+A job's membership is fixed first, then its items are acted on in lane order; `steps.py` does both in small transactions, in
 whatever process takes the next one. Here is what operators do to jobs: each verb is one guarded statement, in a unit of its own.
 """
 
@@ -32,7 +32,7 @@ Note = Callable[[JobRow | Refused], object]
 def start(
     kind: JobKind, filter: str, *, actor: str, reason: str, rate: int, retarget: bool = False, since: datetime | None = None
 ) -> JobRow:
-    """A new running job for what `filter` (a JSON object that the room above reads) selects of what is dead now.
+    """A new running job for what `filter` (a JSON object that `connectors` reads) selects of what is dead now.
 
     Joins the caller's transaction, if there is one. `rate` is items a second at most, 0 = as fast as it goes; no member died before
     `since`.

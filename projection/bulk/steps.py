@@ -49,7 +49,7 @@ Act = Callable[[], Mapping[str, Outcome]]
 
 
 class Bulk(Protocol):
-    """What steps need of the room above."""
+    """What steps need of `connectors`, which is above."""
 
     def members(self, job: JobRow) -> QuerySet[WorkItem]:
         """The dead items that the job's filter selects, in no order."""

@@ -1,5 +1,5 @@
 -- Statements of the claim (docs/protocol.md#claim). No row lock is held between pre-selection and the compare-and-swap.
--- Every UPDATE by ids forces the primary key, here and in the other rooms: through an index on State it would lock, and wait for, rows of
+-- Every UPDATE by ids forces the primary key, here and in the other folders: through an index on State it would lock, and wait for, rows of
 -- other lanes.
 
 -- name: preselect_work_items

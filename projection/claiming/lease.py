@@ -1,4 +1,4 @@
-"""The swap: what a claim read becomes its own, or not, in one unit.
+"""The lease: what a claim read becomes its own by one compare-and-swap, or not, in one unit.
 
 Locks are taken in the global order: events (only before activation, the ownership fence), then destinations that may be tried again, then
 limits, then work items, each by ascending id. Slots and places of a limit are taken for exactly the items that were swapped.
@@ -17,8 +17,7 @@ from django.db import IntegrityError
 from projection.admission import older_workers
 from projection.claiming.candidates import Candidate
 from projection.database.transactions import duplicate_key, is_server_conflict, run_unit
-from projection.limits import circuit_breaker, rate_limits, route_limits
-from projection.limits import concurrency as run_places
+from projection.limits import circuit_breaker, concurrency, rate_limits, route_limits
 from projection.models import WorkItem
 
 ROUNDS: Final = 3
@@ -122,7 +121,7 @@ def _take_gated(mine: Sequence[Candidate], gates: Mapping[int, Gate], probes: Ma
     tried = {gate.probe for gate in gates.values() if gate.probe is not None}
     locked = circuit_breaker.lock_probes({probes[name]: name for name in tried})
     buckets = rate_limits.lock({gate.limit_key for gate in gates.values() if gate.limit_key is not None})
-    places = run_places.free({key: one.concurrency for key, one in buckets.items() if one.concurrency is not None}, lease.owner)
+    places = concurrency.free({key: one.concurrency for key, one in buckets.items() if one.concurrency is not None}, lease.owner)
     room = {key: min(one.free(len(mine)), len(places.get(key, mine))) for key, one in buckets.items()}
     waiting = WorkItem.objects.read_still_waiting([one.id for one in mine])
     allowed = _allowed([one for one in mine if one.id in waiting], gates, locked, room)
@@ -140,7 +139,7 @@ def _take_gated(mine: Sequence[Candidate], gates: Mapping[int, Gate], probes: Ma
             starts.update(zip(under, bucket.starts(len(under)), strict=True))
         placed += zip(places.get(key, ()), under, strict=False)
     rate_limits.take(counts)
-    run_places.take(placed, lease.token)
+    concurrency.take(placed, lease.token)
     return Taken(taken, starts)
 
 

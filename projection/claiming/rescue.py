@@ -15,7 +15,7 @@ from django.db import DatabaseError
 
 from projection.completion.complete import Ended, end_attempts, log_ended
 from projection.database import clock
-from projection.database.bisecting import run_apart
+from projection.database.bisecting import run_bisecting
 from projection.database.catalogue import fetch
 from projection.database.transactions import error_code
 from projection.leases import Ending
@@ -41,7 +41,7 @@ def rescue(limit: int = BATCH) -> int:
     Raises the database's error when it is away, or busy all the while.
     """
     moved = 0
-    for ended in run_apart("rescue", WorkItem.objects.read_expired_leases(limit), _rescue, _log_fault):
+    for ended in run_bisecting("rescue", WorkItem.objects.read_expired_leases(limit), _rescue, _log_fault):
         log_ended(ended)
         moved += len(ended.written)
     if moved:

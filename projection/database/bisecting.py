@@ -1,4 +1,4 @@
-"""Apart: what fails as one unit is tried again in halves, so that what is at fault is found and fails alone."""
+"""Bisecting: what fails as one unit is tried again in halves, so that what is at fault is found and fails alone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Part = TypeVar("Part")
 Result = TypeVar("Result")
 
 
-def run_apart(
+def run_bisecting(
     verb: str,
     parts: Sequence[Part],
     unit: Callable[[Sequence[Part]], Result],
@@ -37,4 +37,4 @@ def run_apart(
             at_fault(parts[0], error)
             return []
     half = len(parts) // 2
-    return [done for some in (parts[:half], parts[half:]) for done in run_apart(verb, some, unit, at_fault, of_all=of_all)]
+    return [done for some in (parts[:half], parts[half:]) for done in run_bisecting(verb, some, unit, at_fault, of_all=of_all)]

@@ -10,7 +10,7 @@ from projection.database.catalogue import fetch
 from projection.rows import WORK_COLUMNS, WorkRow
 
 LONGEST_LINEAGE: Final = 1000
-"""Replays of replays, for every room that follows them; a longer lineage is a cycle."""
+"""Replays of replays, for everything that follows them; a longer lineage is a cycle."""
 
 
 class EndlessChain(RuntimeError):

@@ -18,7 +18,7 @@ from projection.admission.input_loss import UnsafeReplacement
 from projection.admission.materialize import Stages, materialize
 from projection.admission.stored_events import stored_facts
 from projection.completion import lanes
-from projection.database.bisecting import run_apart
+from projection.database.bisecting import run_bisecting
 from projection.database.catalogue import chunks, fetch
 from projection.database.transactions import run_unit
 from projection.integrity.event_pages import event_pages
@@ -107,7 +107,7 @@ def _remake(parts: Sequence[_Part], *, dry_run: bool) -> Repaired:
         log_event("repair", level="error", namespace=part[0].namespace, event_id=part[-1].event_id, error=error_text(error))
         refused.append(refused_by(part[-1].event_id, error))
 
-    done = run_apart("repair", parts, partial(_remake_unit, dry_run=dry_run), at_fault)
+    done = run_bisecting("repair", parts, partial(_remake_unit, dry_run=dry_run), at_fault)
     return sum(done, Repaired(refused=tuple(refused)))
 
 
@@ -148,7 +148,7 @@ def _hand_off(*, dry_run: bool) -> Repaired:
             log_event("repair", level="error", work_id=row[1], error=error_text(error))
             refused.append(refused_by(row[1], error))
 
-        done = run_apart("repair", rows, partial(_hand_off_unit, dry_run=dry_run), at_fault)
+        done = run_bisecting("repair", rows, partial(_hand_off_unit, dry_run=dry_run), at_fault)
         total += Repaired(handoffs=sum(done), refused=tuple(refused))
     return total
 

@@ -1,4 +1,4 @@
-"""Limits: how many starts a named limit allows now, and how many at once (`run_places`), for all workers together
+"""Limits: how many starts a named limit allows now, and how many at once (`concurrency`), for all workers together
 (docs/protocol.md#availability).
 
 A limit is one row with the time of its next free slot. A claim takes the next n slots, each a little after the one before, and each
@@ -19,7 +19,7 @@ from projection.database.catalogue import by_id, execute, fetch, insert_rows
 from projection.database.transactions import is_server_conflict, run_unit
 from projection.facts import RateLimit
 from projection.identity import digest
-from projection.limits import concurrency as run_places
+from projection.limits import concurrency
 
 AHEAD: Final = timedelta(seconds=0.5)
 """How far ahead slots are taken, so that a claim has several items at a time. Their attempts wait in the worker, under its lease."""
@@ -116,7 +116,7 @@ def declare(limits: Iterable[Declared]) -> None:
 
     def unit() -> None:
         insert_rows("declare_rate_limits", rows)
-        run_places.make(places)
+        concurrency.make(places)
 
     run_unit("declare", unit, retry_on=is_server_conflict)
     _declared.update({key: (id, news[key].at) for id, key in fetch("read_rate_limit_ids", keys=tuple(news))})

@@ -1,0 +1,1 @@
+"""The engine's commands. They call a step and print what it returned; the base of every command is `projection.cli`."""

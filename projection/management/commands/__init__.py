@@ -1,0 +1,1 @@
+"""`activate_projection` and `run_worker` (docs/commands.md)."""

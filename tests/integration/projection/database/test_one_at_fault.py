@@ -16,7 +16,7 @@ from projection.admission.admit import admit
 from projection.admission.stored_events import stored_events
 from projection.claiming.rescue import rescue
 from projection.database import clock
-from projection.database.bisecting import run_apart
+from projection.database.bisecting import run_bisecting
 from projection.execution.worker import drain_claims
 from projection.facts import RouteFacts
 from projection.integrity.invariants import audit
@@ -56,7 +56,7 @@ def test_what_fails_together_is_done_in_parts_but_what_is_at_fault(database: Non
             raise ValueError(f"bad {found}")
         return parts
 
-    done = run_apart("test", range(5), lambda parts: unit(list(parts)), lambda part, error: faults.append((part, str(error))))
+    done = run_bisecting("test", range(5), lambda parts: unit(list(parts)), lambda part, error: faults.append((part, str(error))))
     assert [part for parts in done for part in parts] == [part for part in range(5) if part not in bad]
     assert faults == [(part, f"bad [{part}]") for part in bad]
     assert len(calls) == 1 or bad
@@ -67,7 +67,7 @@ def test_a_lost_connection_is_nobody_s_fault(database: None) -> None:
         raise OperationalError(2006, "Server has gone away")
 
     with pytest.raises(OperationalError):
-        run_apart("test", [1, 2], unit, lambda *_: pytest.fail("no part is at fault"))
+        run_bisecting("test", [1, 2], unit, lambda *_: pytest.fail("no part is at fault"))
 
 
 def test_a_lease_that_cannot_be_ended_keeps_no_other_from_its_rescue(capsys: pytest.CaptureFixture[str]) -> None:
