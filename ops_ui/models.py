@@ -1,4 +1,4 @@
-"""Tables of the console and of the watch: failed logins, alerts, what is told of them, failed signatures, and previews."""
+"""Tables of the console and of the watch: failed logins, alerts, what is told of them, and failed signatures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from django.db import connection, models
 
-from ops_ui.preview_models import Preview, PreviewPart  # noqa: F401 - Django finds them through this module
 from projection.database.catalogue import catalogue
 
 _SQL: Final = Path(__file__).parent

@@ -30,9 +30,11 @@ class Job(models.Model):
     refused = models.IntegerField(db_column="Refused", default=0)
     deferred = models.IntegerField(db_column="Deferred", default=0)
     skipped = models.IntegerField(db_column="Skipped", default=0)
+    expected = columns.text("Expected", null=True)
+    """JSON object (`job_rows.Expected`); NULL: no member was looked for yet."""
     stepped_at = models.DateTimeField(db_column="SteppedAt", null=True)
     next_step_at = models.DateTimeField(db_column="NextStepAt", null=True)
-    """NULL: nothing is to be done (paused, or ended)."""
+    """NULL: nothing is to be done (not confirmed, paused, or ended)."""
     created_date = models.DateTimeField(db_column="CreatedDate")
     fixed_at = models.DateTimeField(db_column="FixedAt", null=True)
     """When its membership was complete; NULL: it is still being fixed, or was cancelled before."""

@@ -7,9 +7,11 @@ whatever process takes the next one. Here is what operators do to jobs: each ver
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Final
+
+from django.db.models import Q
 
 from projection.bulk.job_rows import ITEM_COLUMNS, JOB_COLUMNS, ItemState, JobItemRow, JobKind, JobRow, JobState
 from projection.database import clock
@@ -19,41 +21,37 @@ from projection.database.transactions import run_unit
 from projection.job_models import Job
 from projection.logs import log_event
 from projection.refusals import Refused
-from projection.runtime.wake_up import notify, notify_after_commit
+from projection.runtime.wake_up import notify
 from projection.safe_text import storable, storable_actor
 
 ITEMS_A_PAGE: Final = 1000
 JOBS_A_PAGE: Final = 100
+PREVIEWS_KEPT: Final = timedelta(days=1)
+"""After that nobody confirms what was counted."""
 EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 Note = Callable[[JobRow | Refused], object]
 
 
-def start(
-    kind: JobKind, filter: str, *, actor: str, reason: str, rate: int, retarget: bool = False, since: datetime | None = None
-) -> JobRow:
-    """A new running job for what `filter` (a JSON object that `connectors` reads) selects of what is dead now.
+def make(kind: JobKind, filter: str, *, actor: str, rate: int, retarget: bool = False, since: datetime | None = None) -> JobRow:
+    """A new preview of what `filter` (a JSON object that `connectors` reads) selects of what is dead now; nothing is counted yet.
 
-    Joins the caller's transaction, if there is one. `rate` is items a second at most, 0 = as fast as it goes; no member died before
-    `since`.
+    `rate` is items a second at most, 0 = as fast as it goes; no member died before `since`.
     """
     now = clock.now()
     made = Job.objects.create(
         kind=kind.value,
         filter=filter,
-        reason=storable(reason),
+        reason="",
         actor=storable_actor(actor),
         retarget=retarget,
         rate=rate,
-        state=JobState.RUNNING.value,
+        state=JobState.PREVIEW.value,
         after_time=since,
-        next_step_at=now,
         created_date=now,
     )
-    log_event("job_start", job_id=made.id, kind=kind.value, actor=actor, reason=reason)
-    notify_after_commit("route")
     found = find(made.id)
-    assert found is not None, "nobody removes a job that has not ended"  # noqa: S101 - narrows the type; no input reaches it
+    assert found is not None, "a preview is kept for a day"  # noqa: S101 - narrows the type; no input reaches it
     return found
 
 
@@ -64,7 +62,7 @@ def find(job_id: int) -> JobRow | None:
 
 
 def newest(limit: int, before: int | None = None) -> list[JobRow]:
-    """The newest jobs, with smaller ids than `before`. One query."""
+    """The newest confirmed jobs, with smaller ids than `before`. One query."""
     end = 2**63 - 1 if before is None else before
     return [JobRow.of(row) for row in fetch("read_jobs", job_columns=JOB_COLUMNS, before=end, limit=limit)]
 
@@ -103,11 +101,17 @@ def postpone(job: JobRow, seconds: float) -> None:
     run_unit("job", partial(execute, "postpone_job", id=job.id, step=job.step, wait=round(seconds * 1_000_000)))
 
 
-def pause(job_id: int, *, actor: str, reason: str, note: Note | None = None) -> JobRow | Refused:
-    """Stop a running job behind the step that it is doing, until it is resumed. Refused: `not_found`, `not_running`.
+def confirm(job_id: int, *, actor: str, reason: str, rate: int | None = None, note: Note | None = None) -> JobRow | Refused:
+    """Let a preview begin, at another rate than it was made with where one is given. Refused: `not_found`, `confirmed`.
 
-    `note` as in `run_unit`, here and in the next three.
+    `note` as in `run_unit`, here and in the next four.
     """
+    columns = {"actor": storable_actor(actor), "reason": storable(reason), "rate": rate}
+    return _change("job_start", job_id, partial(execute, "confirm_job", id=job_id, **columns), "confirmed", actor, reason, note)
+
+
+def pause(job_id: int, *, actor: str, reason: str, note: Note | None = None) -> JobRow | Refused:
+    """Stop a running job behind the step that it is doing, until it is resumed. Refused: `not_found`, `not_running`."""
     return _change("job_pause", job_id, partial(execute, "pause_job", id=job_id), "not_running", actor, reason, note)
 
 
@@ -152,14 +156,29 @@ def _change(  # noqa: PLR0917 - one caller each
     return answer
 
 
+def drop(job_id: int) -> bool:
+    """Remove a preview. False: it was confirmed, or is gone."""
+    if not run_unit("job", partial(execute, "end_preview", id=job_id)):
+        return False
+    _remove(job_id)
+    return True
+
+
 def prune_jobs(before: datetime, *, dry_run: bool = False) -> int:
-    """Remove jobs that ended before `before` (aware) with their items, in small transactions; number of jobs."""
+    """Remove jobs that ended before `before` (aware) and previews that nobody confirmed, in small transactions; number of jobs."""
+    unconfirmed = clock.now() - PREVIEWS_KEPT
     if dry_run:
-        return Job.objects.filter(finished_at__lt=before).count()
+        old = Q(state=JobState.PREVIEW.value, created_date__lt=unconfirmed)
+        return Job.objects.filter(Q(finished_at__lt=before) | old).count()
     total = 0
+    while ids := [row[0] for row in fetch("read_old_previews", before=to_db(unconfirmed), limit=JOBS_A_PAGE)]:
+        total += sum(map(drop, ids))
     while ids := [row[0] for row in fetch("read_ended_jobs", before=to_db(before), limit=JOBS_A_PAGE)]:
-        for job_id in ids:
-            while item_ids := tuple(row[0] for row in fetch("read_item_ids", job_id=job_id, limit=ITEMS_A_PAGE)):
-                run_unit("prune", partial(execute, "delete_job_items", ids=item_ids))
-            total += run_unit("prune", partial(execute, "delete_job", id=job_id))
+        total += sum(map(_remove, ids))
     return total
+
+
+def _remove(job_id: int) -> int:
+    while item_ids := tuple(row[0] for row in fetch("read_item_ids", job_id=job_id, limit=ITEMS_A_PAGE)):
+        run_unit("prune", partial(execute, "delete_job_items", ids=item_ids))
+    return run_unit("prune", partial(execute, "delete_job", id=job_id))

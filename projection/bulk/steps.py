@@ -8,33 +8,31 @@ holds if the step is ours. A job's row is the first lock, before the namespace; 
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
-from typing import Final, Protocol
-
-from django.db.models import QuerySet
+from typing import Final
 
 from projection.admission.admit import StaleIncarnation
+from projection.bulk import membership
 from projection.bulk.job_rows import ITEM_COLUMNS, ItemState, JobItemRow, JobKind, JobRow, JobState
-from projection.bulk.jobs import EARLIEST, dead_page, find
+from projection.bulk.jobs import find
+from projection.bulk.membership import Bulk, Outcome
 from projection.database.catalogue import by_id, execute, fetch
 from projection.database.clock import to_db
 from projection.database.outages import is_outage
 from projection.database.transactions import is_conflict, run_unit
 from projection.logs import log_event
-from projection.models import WorkItem
 from projection.refusals import Refused
-from projection.replay.decision import Deferred, Replayed, Result, Target, not_found
+from projection.replay.decision import Deferred, Replayed, not_found
 from projection.replay.discard import Discarded, discard_locked
 from projection.replay.replay import incarnations_of, read_work_packs, replay_locked
 from projection.safe_text import error_text
 
 ITEMS_A_STEP: Final = 100
 """Items acted on in one transaction: it holds the namespace, so it has to be short."""
-PAGE: Final = 1000
-"""Dead items looked at, or open ones skipped, in one transaction."""
 ATTEMPTS: Final = 3
 """Of a step that meets conflicts, before its items are tried one by one: each may wait for a lock as long as the server lets it."""
 LOCKED_IN_A_ROW: Final = 2
@@ -44,28 +42,13 @@ LOOK_AGAIN_SECONDS: Final = 1.0
 LOOKS_A_SECOND: Final = 5000
 """Deferred items looked at in a second, at most: with many the looks are further apart."""
 
-Outcome = Result | Discarded
 Act = Callable[[], Mapping[str, Outcome]]
 
 
-class Bulk(Protocol):
-    """What steps need of `connectors`, which is above."""
-
-    def members(self, job: JobRow) -> QuerySet[WorkItem]:
-        """The dead items that the job's filter selects, in no order."""
-
-    def named(self, job: JobRow) -> Sequence[int] | None:
-        """Ids of its members, a step's worth at most, where the filter names them one by one; None where it does not."""
-
-    def targets(self, work_ids: Sequence[str]) -> Mapping[str, Target | Refused]:
-        """Where each item of a retargeting job is replayed."""
-
-    def record(self, job: JobRow, action: str, count: int) -> None:
-        """An entry of the audit trail, in the step's transaction."""
-
-
 def run_step(job: JobRow, bulk: Bulk) -> int | None:
-    """Do the next step of a job that is due; number of items that got further. None: another process or an operator was faster.
+    """Do the next step of a job that is due, or count the next part of a preview; number of items that got further.
+
+    None: another process or an operator was faster, or the preview is counted to its end.
 
     Raises what is not the fault of single items, when nothing was written: the database's absence, a pack upgraded all the while.
     """
@@ -73,33 +56,42 @@ def run_step(job: JobRow, bulk: Bulk) -> int | None:
         return _skip_some(job, bulk)
     if job.fixed is None:
         return _fix_some(job, bulk)
+    if job.state is JobState.PREVIEW:
+        return None
     return _act_on(job, _next_items(job), bulk)
 
 
 def _fix_some(job: JobRow, bulk: Bulk) -> int | None:
-    """Members among the next page of dead items; all of them where the filter names them."""
-    after = (job.after_time or EARLIEST, job.after_id)
-    named = bulk.named(job)
-    page = dead_page(after, job.created, PAGE) if named is None else []
-    ids = tuple(bulk.members(job).filter(id__in=[item for _, item in page]).values_list("id", flat=True)) if page else ()
-    ids = ids if named is None else tuple(named)
+    """The next part of its members, each with what it would come to as things stand."""
+    part = membership.next_part(job, bulk)
+    outcomes, expected = membership.decide(job, part, bulk)
+    time, last = part.after
 
     def unit() -> int | None:
         if not _take(job):
             return None
-        added = execute("insert_job_items", job_id=job.id, ids=ids) if ids else 0
-        time, last = page[-1] if page else after
-        is_last = len(page) < PAGE
-        known = replace(job, total=job.total + added, after_time=time, after_id=last)
-        _end(known, bulk, is_fixed=is_last, is_ended=is_last and known.total == 0)
+        added = _insert(job, part.members, outcomes) if part.members else 0
+        total, known = job.total + added, job.expected.plus(expected)
+        found = replace(job, total=total, expected=known, after_time=time, after_id=last)
+        is_ended = part.is_last and not total and job.state is not JobState.PREVIEW
+        _end(found, bulk, is_fixed=part.is_last, is_ended=is_ended)
         return added
 
     return run_unit("job_step", unit)
 
 
+def _insert(job: JobRow, members: Mapping[int, str], outcomes: Mapping[str, Outcome]) -> int:
+    """The members that are still there as waiting items; number of them."""
+    told = [
+        (id, one.code, one.reason) for id, work_id in members.items() if isinstance(one := outcomes[work_id], Refused | Deferred)
+    ]
+    parts, values = by_id(("Code", "Reason"), told) if told else ({"Code": "NULL", "Reason": "NULL"}, [])
+    return execute("insert_job_items", [job.id, *values, tuple(members)], **parts)
+
+
 def _skip_some(job: JobRow, bulk: Bulk) -> int | None:
     """Some of the open items of a cancelled job."""
-    rows = fetch("read_open_items", job_id=job.id, limit=PAGE)
+    rows = fetch("read_open_items", job_id=job.id, limit=membership.PAGE)
 
     def unit() -> int | None:
         if not _take(job):
@@ -108,7 +100,7 @@ def _skip_some(job: JobRow, bulk: Bulk) -> int | None:
             execute("skip_job_items", ids=tuple(row[0] for row in rows))
         deferred = sum(row[1] == ItemState.DEFERRED for row in rows)
         known = replace(job, skipped=job.skipped + len(rows), deferred=job.deferred - deferred)
-        _end(known, bulk, is_fixed=job.fixed is not None, is_ended=len(rows) < PAGE)
+        _end(known, bulk, is_fixed=job.fixed is not None, is_ended=len(rows) < membership.PAGE)
         return len(rows)
 
     return run_unit("job_step", unit)
@@ -185,9 +177,7 @@ def _replays(job: JobRow, items: Sequence[JobItemRow], bulk: Bulk) -> Act:
     held_ids = {row[0] for row in fetch("read_held_items", ids=tuple(waiting))} if waiting else set()
     held = {item.work_id: _held(item.work_id) for item in items if item.id in held_ids}
     free = [item.work_id for item in items if item.work_id not in held]
-    aims = bulk.targets(free) if job.retarget and free else {}
-    targets = {work_id: aim for work_id, aim in aims.items() if isinstance(aim, Target)}
-    refused = {work_id: aim for work_id, aim in aims.items() if isinstance(aim, Refused)}
+    targets, refused = membership.aims(job, free, bulk)
     packs = read_work_packs([work_id for work_id in free if work_id not in refused])
     known = [work_id for work_id in free if work_id in packs]
     missing = {work_id: not_found(work_id) for work_id in free if work_id not in packs and work_id not in refused}
@@ -260,6 +250,7 @@ def _end(known: JobRow, bulk: Bulk, *, is_fixed: bool, is_ended: bool, wait: flo
         refused=known.refused,
         deferred=known.deferred,
         skipped=known.skipped,
+        expected=json.dumps(asdict(known.expected)),
         state=state.value,
         is_fixed=int(is_fixed),
         is_ended=int(is_ended),

@@ -112,19 +112,19 @@ def class_refusal(work_id: str, row: WorkRow, origin: Origin | None, target: Tar
 
 
 def first_of_each(
-    chosen: Mapping[str, WorkRow], taken: dict[str | int, str] | None = None
+    chosen: Mapping[str, WorkRow], taken: Iterable[tuple[str, str]] = ()
 ) -> tuple[dict[str, WorkRow], dict[str, Result]]:
     """Of several dead rows of one source or lineage only the first in lane order is replayed; the rest is deferred.
 
-    `taken` (scope or row → WorkId that goes first) carries what earlier calls chose; this one adds to it.
+    `taken`: scopes, each with the WorkId that goes first in it already.
     """
-    taken = {} if taken is None else taken
+    holders: dict[str | int, str] = dict(taken)
     first: dict[str, WorkRow] = {}
     deferred: dict[str, Result] = {}
     for work_id in in_lane_order(chosen):
         row = chosen[work_id]
         # Per-event items of one source do not wait for each other, but an item and its own dead replay are replayed from one row.
-        holder = taken.setdefault(row.scope_key if row.execution_class == ExecutionClass.PROJECTION else row.id, work_id)
+        holder = holders.setdefault(row.scope_key if row.execution_class == ExecutionClass.PROJECTION else row.id, work_id)
         if holder == work_id:
             first[work_id] = row
         else:

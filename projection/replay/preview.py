@@ -5,8 +5,7 @@ Bounded parts of a bulk; each costs a dozen reads, whatever its size (a thousand
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 
 from projection.admission.stored_events import proven_route
@@ -24,44 +23,48 @@ from projection.replay.decision import (
 )
 from projection.retention.erasure import erased_refusal, erased_work
 from projection.rows import WorkRow
+from projection.states import ExecutionClass
 
 Lane = tuple[str, str]
 """Lane and source scope: where the order of two items matters."""
 
 
-@dataclass(slots=True)
-class ReplayPreview:
-    """Answers to a bulk, part by part: of two items of one scope the second is deferred, also when they are in different parts."""
+Taken = Callable[[Collection[str]], Iterable[tuple[str, str]]]
+"""Answers, for source scopes, which of them are taken already, each with the WorkId that goes first in it."""
 
-    after_newer: set[str] = field(default_factory=set)
-    """WorkIds that would run after a newer item of their lane and source has succeeded: state could go backwards."""
-    taken: dict[str | int, str] = field(default_factory=dict)
-    """Source scope (or row of a per-event item) → the WorkId that goes first; a preview that goes on later begins with what it was."""
 
-    def answer(self, work_ids: Sequence[str], targets: Mapping[str, Target] | None = None) -> list[Result]:
-        """What `replay_many` would answer as things stand, in the given order; the new WorkIds are left empty."""
-        known = [work_id for work_id in work_ids if work_id.isascii()]  # no WorkId is anything else, and the column takes none
-        chains = read_chains(known)
-        newest = [chain.ids[-1] for chain in chains.values()]
-        scope_ids = read_scope_ids(newest)
-        rows = read_rows([item for chain in chains.values() for item in chain.ids] + scope_ids)
-        own = {work_id: [rows[i] for i in chains[work_id].ids if i in rows] if work_id in chains else [] for work_id in work_ids}
-        results, chosen = open_to_replay(own, active_by_scope(rows[item] for item in scope_ids if item in rows))
-        origins = _origins([row.event_id for row in chosen.values()])
-        erased = erased_work(chosen.values())
-        for work_id, row in list(chosen.items()):
-            refusal = (
-                erased_refusal(work_id)
-                if row.id in erased
-                else class_refusal(work_id, row, origins.get(row.event_id), (targets or {}).get(work_id))
-            )
-            if refusal:
-                results[work_id] = refusal
-                del chosen[work_id]
-        self.after_newer |= _after_newer(chosen)
-        first, deferred = first_of_each(chosen, self.taken)
-        results |= deferred | {work_id: Replayed(work_id, "") for work_id in first}
-        return [results[work_id] for work_id in work_ids]
+def nothing_taken(_scopes: Collection[str]) -> Iterable[tuple[str, str]]:
+    return ()
+
+
+def preview_replays(
+    work_ids: Sequence[str], targets: Mapping[str, Target] | None = None, taken: Taken = nothing_taken
+) -> tuple[dict[str, Result], set[str]]:
+    """What `replay_many` would answer as things stand, by WorkId with the new ones left empty; and those out of order.
+
+    Out of order: they would run after a newer item of their lane and source has succeeded (state could go backwards).
+    """
+    known = [work_id for work_id in work_ids if work_id.isascii()]  # no WorkId is anything else, and the column takes none
+    chains = read_chains(known)
+    newest = [chain.ids[-1] for chain in chains.values()]
+    scope_ids = read_scope_ids(newest)
+    rows = read_rows([item for chain in chains.values() for item in chain.ids] + scope_ids)
+    own = {work_id: [rows[i] for i in chains[work_id].ids if i in rows] if work_id in chains else [] for work_id in work_ids}
+    results, chosen = open_to_replay(own, active_by_scope(rows[item] for item in scope_ids if item in rows))
+    origins = _origins([row.event_id for row in chosen.values()])
+    erased = erased_work(chosen.values())
+    for work_id, row in list(chosen.items()):
+        refusal = (
+            erased_refusal(work_id)
+            if row.id in erased
+            else class_refusal(work_id, row, origins.get(row.event_id), (targets or {}).get(work_id))
+        )
+        if refusal:
+            results[work_id] = refusal
+            del chosen[work_id]
+    scopes = {row.scope_key for row in chosen.values() if row.execution_class == ExecutionClass.PROJECTION}
+    first, deferred = first_of_each(chosen, taken(scopes))
+    return results | deferred | {work_id: Replayed(work_id, "") for work_id in first}, _after_newer(chosen)
 
 
 def _origins(event_ids: Iterable[int]) -> dict[int, Origin]:

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING
 
 from connectors import models
 from connectors.operations.work_filters import WorkFilter
-from ops_ui.console.jobs import bulk_previews
 from projection import identity
-from projection.bulk.job_rows import JobKind
 from projection.job_models import Job, JobItem
 from projection.limits import circuit_breaker
 from projection.models import Destination, RateBucket, WorkItem
 from projection.states import State
-from tests.support import rows
+from tests.support import jobs_by_hand, rows
 
 if TYPE_CHECKING:
     from tests.browser.showcase import Hour
@@ -53,7 +51,7 @@ def show_jobs(hour: Hour) -> tuple[int, int]:
     )
     _stops(hour)
     running = _running(hour, by_error[OUTAGE])
-    preview = bulk_previews.make(JobKind.REPLAY, WorkFilter(error="unknown currency", unreplayed=True), actor="ada")
+    preview = jobs_by_hand.preview(chosen=WorkFilter(error="unknown currency", unreplayed=True), actor="ada")
     return running.id, preview.id
 
 

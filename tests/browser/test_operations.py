@@ -8,7 +8,6 @@ import pytest
 from playwright.sync_api import expect
 
 from connectors.models import AuditEntry
-from connectors.operations import bulk_preview
 from projection.bulk import jobs
 from projection.bulk.job_rows import JobKind, JobState
 from projection.models import WorkItem
@@ -85,7 +84,7 @@ def test_a_cell_of_the_heat_table_filters_the_list_and_all_of_it_is_discarded(vi
 
 
 def test_many_are_counted_while_somebody_looks(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bulk_preview, "PAGE", 2)
+    monkeypatch.setattr("projection.bulk.membership.PAGE", 2)
     many_dead(9)
     visit.open("/admin/dead-letters/")
     visit.page.get_by_role("button", name="Replay all…").click()
@@ -141,7 +140,7 @@ def test_a_job_is_cancelled_with_a_reason(visit: Visit) -> None:
 
 
 def test_bulk_forms_work_without_script(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bulk_preview, "PAGE", 2)
+    monkeypatch.setattr("projection.bulk.membership.PAGE", 2)
     many_dead(3)
     cookies = visit.page.context.cookies()
     browser = visit.page.context.browser

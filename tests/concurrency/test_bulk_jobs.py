@@ -20,7 +20,7 @@ from projection.execution.worker import drain_claims
 from projection.refusals import Refused
 from tests.support.flows_of_tests import recording
 from tests.support.gates import COMMIT, Gate, at_each_statement, stopped_at
-from tests.support.jobs_by_hand import EVERYTHING, assert_exact, codes, dead_letters, fixed, now, run, start, step
+from tests.support.jobs_by_hand import assert_exact, codes, dead_letters, fixed, now, run, start, step
 from tests.support.rivals import Rival
 
 pytestmark = pytest.mark.usefixtures("sound_database")
@@ -31,7 +31,7 @@ RUNNERS = 4
 @pytest.mark.parametrize("kind", list(JobKind))
 def test_runners_side_by_side_share_a_job(monkeypatch: pytest.MonkeyPatch, kind: JobKind) -> None:
     monkeypatch.setattr("projection.bulk.steps.ITEMS_A_STEP", 3)
-    monkeypatch.setattr("projection.bulk.steps.PAGE", 7)
+    monkeypatch.setattr("projection.bulk.membership.PAGE", 7)
     with recording() as seen:
         dead_letters(seen, *range(30))
         job = start(kind)
@@ -94,7 +94,7 @@ def test_a_step_waits_for_an_admission_of_its_namespace_and_another_job_does_not
             lock_admission("default", {ingress.pack.id: ingress.pack.incarnation})
             stepping = Rival(lambda: run_step(waiting, DeadLetters()))
             stepping.waits()
-            free = Rival(lambda: bulk_jobs.start(JobKind.DISCARD, EVERYTHING, actor="bob", reason=""))
+            free = Rival(lambda: start(JobKind.DISCARD, actor="bob"))
             assert free.result().state is JobState.RUNNING
         assert stepping.result() == 2
         drain_claims()

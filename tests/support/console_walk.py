@@ -14,13 +14,12 @@ from django.db.models import Max, Min, Model, QuerySet
 from django.test import Client
 
 from connectors.models import AuditEntry, Endpoint, Pack, Receipt, Record, Route, UnverifiedDelivery
+from connectors.operations import bulk_jobs
 from connectors.operations.work_filters import WorkFilter
-from ops_ui.console.jobs import bulk_previews
 from ops_ui.console.lists import tables
 from ops_ui.console.lists.filters import MomentField
 from ops_ui.console.lists.keyset import Cursor
 from projection.bulk.job_rows import ItemState, JobKind
-from projection.database import clock
 from projection.inspection.lane_reads import Lane
 from projection.job_models import Job
 from projection.models import Event, LaneHold, WorkItem
@@ -217,7 +216,7 @@ def _paths(namespace: str) -> Iterator[tuple[str, str]]:
     job = Job.objects.order_by("-id")[0]
     for query in ("", "?from=1000-0", *(f"?outcome={state.value}" for state in ItemState)):
         yield "job", f"replays/{job.id}/{query}"
-    yield "preview", f"dead-letters/previews/{bulk_previews.make(JobKind.REPLAY, WorkFilter(until=clock.now()), actor='walk').id}/"
+    yield "preview", f"dead-letters/previews/{bulk_jobs.count(bulk_jobs.make(JobKind.REPLAY, WorkFilter(), actor='walk')).id}/"
     yield "record", f"records/{Record.objects.order_by('-id')[0].id}/"
     yield "failed signature", f"unverified/{UnverifiedDelivery.objects.order_by('-id')[0].id}/"
     route, endpoint = Route.objects.order_by("-id")[0], Endpoint.objects.order_by("id")[0]

@@ -12,16 +12,14 @@ from django.test import Client
 
 from connectors import models
 from connectors.operations.work_filters import WorkFilter
-from ops_ui.console.jobs import bulk_previews
 from projection import flows, identity
 from projection.admission import activation
-from projection.bulk.job_rows import JobKind
 from projection.database.clock import now
 from projection.facts import RouteFacts
 from projection.job_models import Job, JobItem
 from projection.models import Destination, LaneHold, RateBucket, Worker, WorkItem
 from projection.states import State
-from tests.support import factories, rows
+from tests.support import factories, jobs_by_hand, rows
 
 HOSTILE = "\"><svg onload=alert(1)><img src=x onerror=alert(2)>\u202e\u2066gnp.'exe{{7*7}}"
 """Markup and script, with a change of writing direction and template syntax."""
@@ -153,7 +151,7 @@ def build(text: str = "contact.changed", *, masks: tuple[str, ...] = ()) -> Worl
         record=record.id,
         route=facts.id,
         job=job(dead, text).id,
-        preview=bulk_previews.make(JobKind.REPLAY, WorkFilter(error=text), actor=text[:100]).id,
+        preview=jobs_by_hand.preview(chosen=WorkFilter(error=text), actor=text[:100]).id,
         endpoint=endpoint.id,
         source=text,
         entry=entry.id,

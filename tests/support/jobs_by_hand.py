@@ -37,9 +37,21 @@ def dead_letters(seen: Recorder, *contacts: int, ingress: Ingress | None = None,
     return ingress
 
 
-def start(kind: JobKind = JobKind.REPLAY, chosen: WorkFilter = EVERYTHING, **options: Any) -> JobRow:
-    """A job without a throttle."""
-    return bulk_jobs.start(kind, chosen, **{"actor": "ann", "reason": "fixed", "rate": 0, **options})
+def start(
+    kind: JobKind = JobKind.REPLAY, chosen: WorkFilter = EVERYTHING, *, actor: str = "ann", retarget: bool = False, **options: Any
+) -> JobRow:
+    """A job without a throttle that was confirmed before its preview was counted: its steps fix its membership."""
+    made = bulk_jobs.make(kind, chosen, actor=actor, retarget=retarget)
+    job = bulk_jobs.confirm(made.id, actor=actor, **{"reason": "fixed", "rate": 0, **options})
+    assert isinstance(job, JobRow)
+    return job
+
+
+def preview(
+    kind: JobKind = JobKind.REPLAY, chosen: WorkFilter = EVERYTHING, *, actor: str = "ann", retarget: bool = False
+) -> JobRow:
+    """A preview that is counted to its end."""
+    return bulk_jobs.count_all(bulk_jobs.make(kind, chosen, actor=actor, retarget=retarget))
 
 
 def now(job: JobRow) -> JobRow:

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
-from functools import partial
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
 from typing import Any, Final
 
 from django.core.management.base import CommandError, CommandParser
 
 from connectors.audit_log import cli_actor
 from connectors.management.operations_command import OperationsCommand, first_line, job_answer, job_line
-from connectors.operations import bulk_jobs, bulk_preview, dead_letters, verbs
+from connectors.operations import bulk_jobs, dead_letters, verbs
 from connectors.operations.bulk_jobs import DEFAULT_RATE
-from connectors.operations.dead_letters import IDS_A_QUERY, Candidate, DeadLetter, Outcome
+from connectors.operations.dead_letters import DeadLetter
 from connectors.operations.work_filters import UnknownName, WorkFilter, moment
 from projection.bulk import jobs
-from projection.bulk.job_rows import ItemState, JobItemRow, JobKind, JobRow
+from projection.bulk.job_rows import JobKind, JobRow, JobState
+from projection.bulk.membership import Outcome
 from projection.cli import DONE, FINDINGS, cut, iso, table
-from projection.database.catalogue import chunks
 from projection.refusals import Refused
 from projection.replay.decision import Deferred, Replayed
-from projection.replay.discard import Discarded, preview_discards
+from projection.replay.discard import Discarded
 
-ITEMS_AT_ONCE: Final = 1000
-"""Dead letters of a filter that one call acts on itself; more of them become a bulk job, so that a kill loses nothing."""
+DONE_WORDS: Final = {JobKind.REPLAY: "replayed", JobKind.DISCARD: "discarded"}
 
 
 class Command(OperationsCommand):
@@ -50,10 +48,10 @@ class Command(OperationsCommand):
             sub.add_argument(
                 "--job",
                 action="store_true",
-                help="start a bulk job and return at once; `jobs show` tells how it goes (filters only)",
+                help="count and start the bulk job, and leave its steps to the cluster; `jobs show` reports its progress",
             )
             sub.add_argument(
-                "--rate", type=int, default=DEFAULT_RATE, help="items a second of a job, 0 = no limit (default: %(default)s)"
+                "--rate", type=int, help=f"items per second, 0 = no limit (default: {DEFAULT_RATE}; no limit by WorkIds)"
             )
             if name == "replay":
                 sub.add_argument(
@@ -73,132 +71,101 @@ class Command(OperationsCommand):
         self.emit({"dead_letters": rows, "truncated": len(found) > limit}, cut(_table(found[:limit]), len(found) > limit))
         return DONE
 
-    def replay(self, *, dry_run: bool, reason: str, retarget: bool, **options: Any) -> int:
-        if options["job"]:
-            return self._start(JobKind.REPLAY, options, dry_run=dry_run, reason=reason, retarget=retarget)
-        bulk = self._chosen(options, unreplayed=True)
+    def replay(self, *, retarget: bool, **options: Any) -> int:
+        return self._act(JobKind.REPLAY, retarget=retarget, **options)
+
+    def discard(self, **options: Any) -> int:
+        return self._act(JobKind.DISCARD, retarget=False, **options)
+
+    def _act(
+        self, kind: JobKind, *, retarget: bool, dry_run: bool, job: bool, rate: int | None, reason: str, **options: Any
+    ) -> int:
+        """One dead letter by its name at once; several, or a filter, by a bulk job, whose steps are done here unless it is left alone."""
+        chosen = _chosen(options)
+        try:
+            bulk_jobs.check_rate(rate)
+        except ValueError as wrong:
+            raise CommandError(f"--rate: {wrong}.") from None
+        if len(chosen.work) == 1 and not (dry_run or job):
+            return self._report(kind, _act_on_one(kind, chosen.work[0], reason, retarget=retarget), {"dry_run": False})
+        counted = _counted(kind, chosen, retarget=retarget)
+        report = self._report_counts if job else self._report_job
         if dry_run:
-            outcome, after_newer = dead_letters.preview_all(bulk, retarget=retarget)
-            return self._tell(outcome, {"dry_run": True, "after_newer": len(after_newer)})
-        if len(bulk) > ITEMS_AT_ONCE and not options["work_ids"]:
-            return self._replay_by_job(options, reason=reason, retarget=retarget)
-        act = partial(verbs.replay, actor=cli_actor(), reason=reason, retarget=retarget)
-        return self._tell(dead_letters.replay_all(bulk, act), {"dry_run": False})
+            try:
+                return report(counted)
+            finally:
+                jobs.drop(counted.id)
+        confirmed = bulk_jobs.confirm(counted.id, actor=cli_actor(), reason=reason, rate=rate)
+        if isinstance(confirmed, Refused):
+            raise CommandError(f"{confirmed.reason}.")
+        return report(confirmed if job else bulk_jobs.run(confirmed.id) or confirmed)
 
-    def _replay_by_job(self, options: dict[str, Any], *, reason: str, retarget: bool) -> int:
-        """Too many for one call: a job, whose steps are done here until it only waits for replays to end."""
-        job = self._started(JobKind.REPLAY, options, reason=reason, retarget=retarget)
-        bulk_jobs.run(job.id)
-        outcome = dead_letters.Outcome()
-        for item in jobs.all_items(job.id):
-            if item.replay_work_id:
-                outcome.replayed.append(Replayed(item.work_id, item.replay_work_id))
-            elif item.state is ItemState.REFUSED:
-                outcome.refused.append(Refused(item.work_id, item.code, item.reason or ""))
-            else:
-                outcome.deferred.append(
-                    Deferred(item.work_id, item.code or item.state, item.reason or f"job {job.id} goes on with it")
-                )
-        return self._tell(outcome, {"dry_run": False, "job": job.id})
+    def _report_counts(self, job: JobRow) -> int:
+        """What a preview counted, or a job that the cluster goes on with."""
+        is_preview, expected = job.state is JobState.PREVIEW, job.expected
+        left_out = [one for one in bulk_jobs.left_out(job) if isinstance(one, Refused)]
+        lines = [] if is_preview else [f"started {job_line(job)}"]
+        lines.append(
+            f"{expected.total} dead letters: {expected.possible} at once, {expected.deferred} behind another of their source"
+        )
+        lines += [f"{count} refused: {code}" for code, count in sorted(expected.refused.items())] + _warning(job)
+        lines += [f"refused: {one.id}: {one.reason}" for one in left_out]
+        answer: dict[str, Any] = {"preview": _preview(job), "dry_run": is_preview}
+        answer |= {} if is_preview else {"job": job_answer(job)}
+        answer |= {"refused": [asdict(one) for one in left_out]} if left_out else {}
+        self.emit(answer, lines)
+        return FINDINGS if left_out else DONE
 
-    def _tell(self, outcome: Outcome, more: dict[str, Any]) -> int:
-        answer = {
-            "replayed": [asdict(one) for one in outcome.replayed],
-            "refused": [asdict(one) for one in outcome.refused],
-            "deferred": [asdict(one) for one in outcome.deferred],
-        }
-        would = "would be replayed" if more["dry_run"] else "replayed"
-        lines = [f"{would}: {one.work_id}" + f" as {one.replay_work_id}" * bool(one.replay_work_id) for one in outcome.replayed]
-        lines += [f"refused: {one.id}: {one.reason}" for one in outcome.refused]
-        lines += [f"deferred: {one.id}: {one.reason}" for one in outcome.deferred]
-        lines.append(f"{len(outcome.replayed)} {would}, {len(outcome.refused)} refused, {len(outcome.deferred)} deferred")
-        lines += _warning(more.get("after_newer", 0))
-        lines += [f"job {more['job']}"] if "job" in more else []
-        self.emit({**answer, **more}, lines)
-        return FINDINGS if outcome.refused else DONE
+    def _report_job(self, job: JobRow) -> int:
+        """What became of each item, or would become of it."""
+        is_preview = job.state is JobState.PREVIEW
+        more = {"dry_run": is_preview, "after_newer": job.expected.after_newer, **({} if is_preview else {"job": job.id})}
+        more_lines = _warning(job) if is_preview else [*_warning(job), f"job {job.id}"]
+        return self._report(job.kind, bulk_jobs.results(job), more, more_lines)
 
-    def discard(self, *, dry_run: bool, reason: str, **options: Any) -> int:
-        if options["job"]:
-            return self._start(JobKind.DISCARD, options, dry_run=dry_run, reason=reason, retarget=False)
-        bulk = self._chosen(options, unreplayed=False)
-        more: dict[str, Any] = {"dry_run": dry_run}
-        if dry_run:
-            parts = chunks([one.work_id for one in bulk], IDS_A_QUERY)
-            results = [one for part in parts for one in preview_discards(part).values()]
-        elif len(bulk) > ITEMS_AT_ONCE and not options["work_ids"]:
-            job = self._started(JobKind.DISCARD, options, reason=reason, retarget=False)
-            bulk_jobs.run(job.id)
-            more["job"] = job.id
-            results = [_discarded(item) for item in jobs.all_items(job.id)]
-        else:
-            results = [verbs.discard(one.work_id, actor=cli_actor(), reason=reason) for one in bulk]
-        refused = [one for one in results if isinstance(one, Refused)]
-        discarded = [one for one in results if isinstance(one, Discarded)]
-        would = "would be discarded" if dry_run else "discarded"
-        lines = [f"{would}: {one.work_id}" for one in discarded] + [f"refused: {one.id}: {one.reason}" for one in refused]
-        lines.append(f"{len(discarded)} {would}, {len(refused)} refused")
-        self.emit({"discarded": [asdict(one) for one in discarded], "refused": [asdict(one) for one in refused], **more}, lines)
+    def _report(self, kind: JobKind, results: Iterable[Outcome], more: dict[str, Any], more_lines: Sequence[str] = ()) -> int:
+        found = list(results)
+        done = [one for one in found if isinstance(one, Replayed | Discarded)]
+        refused = [one for one in found if isinstance(one, Refused)]
+        deferred = [one for one in found if isinstance(one, Deferred)]
+        word = DONE_WORDS[kind]
+        would = f"would be {word}" if more["dry_run"] else word
+        lines = [f"{would}: {one.work_id}{_replay_of(one)}" for one in done]
+        lines += [f"refused: {one.id}: {one.reason}" for one in refused]
+        lines += [f"deferred: {one.id}: {one.reason}" for one in deferred]
+        lines.append(f"{len(done)} {would}, {len(refused)} refused, {len(deferred)} deferred")
+        answer: dict[str, Sequence[Any]] = {word: done, "refused": refused, "deferred": deferred}
+        self.emit({name: [asdict(one) for one in ones] for name, ones in answer.items()} | more, [*lines, *more_lines])
         return FINDINGS if refused else DONE
 
-    def _start(self, kind: JobKind, options: dict[str, Any], *, dry_run: bool, reason: str, retarget: bool) -> int:
-        """Start a job, or tell what one would come to."""
-        if not dry_run:
-            job = self._started(kind, options, reason=reason, retarget=retarget)
-            self.emit({"job": job_answer(job), "dry_run": False}, [f"started {job_line(job)}"])
-            return DONE
-        try:
-            counts = bulk_preview.preview(kind, self._selection(options), retarget=retarget)
-        except UnknownName as unknown:
-            raise CommandError(str(unknown)) from None
-        lines = [f"{counts.total} dead letters: {counts.possible} at once, {counts.deferred} behind another of their source"]
-        lines += [f"{count} refused: {code}" for code, count in sorted(counts.refused.items())] + _warning(counts.after_newer)
-        self.emit({"preview": counts.members(), "dry_run": True}, lines)
-        return DONE
 
-    def _started(self, kind: JobKind, options: dict[str, Any], *, reason: str, retarget: bool) -> JobRow:
-        if options["rate"] < 0:
-            raise CommandError("--rate must be 0 or more.")
-        chosen = self._selection(options)
-        try:
-            return bulk_jobs.start(kind, chosen, actor=cli_actor(), reason=reason, rate=options["rate"], retarget=retarget)
-        except UnknownName as unknown:
-            raise CommandError(str(unknown)) from None
-
-    def _selection(self, options: dict[str, Any]) -> WorkFilter:
-        """The filter of a job. Raises CommandError where it would be everything by mistake, or WorkIds are named."""
-        chosen = _filter(options)
-        if options["work_ids"]:
-            raise CommandError("A job takes filters, not WorkIds.")
-        if chosen.is_empty and not options["all"]:
-            raise CommandError("Give a filter (--route, --error, …), or say --all.")
-        return chosen
-
-    def _chosen(self, options: dict[str, Any], *, unreplayed: bool) -> Sequence[Candidate]:
-        """The fixed membership of a bulk. Raises CommandError where it would be everything by mistake, or both ids and filters."""
-        chosen = _filter(options)
-        work_ids: list[str] = options["work_ids"]
-        if work_ids and (not chosen.is_empty or options["all"]):
-            raise CommandError("Give either WorkIds or filters, not both.")
-        if work_ids:
-            return dead_letters.named(work_ids)
-        if chosen.is_empty and not options["all"]:
-            raise CommandError("Name WorkIds, give a filter (--route, --error, …), or say --all.")
-        try:
-            return dead_letters.candidates(chosen, unreplayed=unreplayed)
-        except UnknownName as unknown:
-            raise CommandError(str(unknown)) from None
+def _act_on_one(kind: JobKind, work_id: str, reason: str, *, retarget: bool) -> list[Outcome]:
+    if kind is JobKind.DISCARD:
+        return [verbs.discard(work_id, actor=cli_actor(), reason=reason)]
+    return [*verbs.replay([work_id], actor=cli_actor(), reason=reason, retarget=retarget)]
 
 
-def _warning(after_newer: int) -> list[str]:
-    if not after_newer:
-        return []
-    return [f"warning: {after_newer} would run after newer work of their source has succeeded; state could go backwards"]
+def _counted(kind: JobKind, chosen: WorkFilter, *, retarget: bool) -> JobRow:
+    """A preview, counted to its end."""
+    try:
+        return bulk_jobs.count_all(bulk_jobs.make(kind, chosen, actor=cli_actor(), retarget=retarget))
+    except (UnknownName, ValueError) as wrong:
+        raise CommandError(f"{wrong}") from None
 
 
-def _discarded(item: JobItemRow) -> Discarded | Refused:
-    if item.state is ItemState.DONE:
-        return Discarded(item.work_id)
-    return Refused(item.work_id, item.code or item.state, item.reason or "its job did not come to it")
+def _preview(job: JobRow) -> dict[str, Any]:
+    expected = asdict(job.expected)
+    del expected["looked_at"]
+    return {"kind": job.kind.value, "total": job.expected.total, **expected}
+
+
+def _replay_of(one: Replayed | Discarded) -> str:
+    return f" as {one.replay_work_id}" if isinstance(one, Replayed) and one.replay_work_id else ""
+
+
+def _warning(job: JobRow) -> list[str]:
+    count = job.expected.after_newer
+    return [f"warning: {count} would run after newer work of their source has succeeded; state could go backwards"] if count else []
 
 
 def _add_filters(parser: CommandParser) -> None:
@@ -208,6 +175,16 @@ def _add_filters(parser: CommandParser) -> None:
     parser.add_argument("--since", default="", help="died at or after: ISO 8601, or how long ago (2h, 7d)")
     parser.add_argument("--until", default="", help="died before: ISO 8601, or how long ago")
     parser.add_argument("--source", default="", help="a source id, type:id or lane")
+
+
+def _chosen(options: dict[str, Any]) -> WorkFilter:
+    """What to act on. Raises CommandError where it would be everything by mistake, or both WorkIds and filters."""
+    chosen, named = _filter(options), tuple(dict.fromkeys(options["work_ids"]))
+    if named and (not chosen.is_empty or options["all"]):
+        raise CommandError("Give either WorkIds or filters, not both.")
+    if not named and chosen.is_empty and not options["all"]:
+        raise CommandError("Name WorkIds, give a filter (--route, --error, …), or say --all.")
+    return replace(chosen, work=named)
 
 
 def _filter(options: dict[str, Any]) -> WorkFilter:

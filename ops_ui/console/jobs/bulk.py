@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, QueryDict
-from django.shortcuts import get_object_or_404, render
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, QueryDict
+from django.shortcuts import render
 from django.urls import reverse
 
-from connectors.operations.bulk_jobs import DEFAULT_RATE
-from connectors.operations.work_filters import UnknownName, WorkFilter, from_json
+from connectors.operations import bulk_jobs
+from connectors.operations.work_filters import WorkFilter, from_json
 from ops_ui.console.actions import action, actor_of, back, demand, reason_of
 from ops_ui.console.base import navigation
 from ops_ui.console.dead_letters.filter import DeadLetterFilter
-from ops_ui.console.jobs import bulk_previews, filter_words
+from ops_ui.console.jobs import filter_words
 from ops_ui.console.jobs.refusal_words import words
+from ops_ui.console.jobs.views import job_or_404, rate_of
 from ops_ui.console.pages import Urls, page, show
-from ops_ui.preview_models import Preview
 from projection.bulk import jobs
-from projection.bulk.job_rows import ItemState, JobKind
-from projection.bulk.steps import PAGE
+from projection.bulk.job_rows import ItemState, JobKind, JobRow, JobState
+from projection.bulk.membership import PAGE
 from projection.models import WorkItem
+from projection.refusals import Refused
 
 PERMISSIONS: Final = {JobKind.REPLAY: "projection.replay_workitem", JobKind.DISCARD: "projection.discard_workitem"}
-HIGHEST_RATE: Final = 100_000
 MOST_NAMED: Final = 500
 """Of one form: a page of the list has 50, and Django reads 1,000 fields of a form at most."""
 DIGITS: Final = 19
@@ -52,7 +51,7 @@ def _preview(request: HttpRequest, kind: JobKind) -> HttpResponse:
     if chosen is None:
         return back(request, "admin:dead_letters")
     retarget = kind is JobKind.REPLAY and request.POST.get("retarget") == "1"
-    preview = bulk_previews.make(kind, chosen, actor=actor_of(request), retarget=retarget)
+    preview = bulk_jobs.count(bulk_jobs.make(kind, chosen, actor=actor_of(request), retarget=retarget))
     return HttpResponseRedirect(reverse("admin:bulk_preview", args=[preview.id]))
 
 
@@ -86,7 +85,7 @@ def _refused(request: HttpRequest) -> WorkFilter | None:
 
 def _again(request: HttpRequest) -> WorkFilter:
     """What a preview chose, to be counted another way."""
-    return from_json(get_object_or_404(Preview, id=_number(request, "preview")).filter)
+    return from_json(job_or_404(_number(request, "preview")).filter)
 
 
 def _number(request: HttpRequest, name: str) -> int:
@@ -97,40 +96,40 @@ def _number(request: HttpRequest, name: str) -> int:
 
 @page(navigation.DEAD_LETTERS)
 def preview_page(request: HttpRequest, preview_id: int) -> HttpResponseBase:
-    preview = get_object_or_404(Preview, id=preview_id)
-    title = "Replay dead letters" if preview.kind == JobKind.REPLAY else "Discard dead letters"
+    """A job in its first state; once it is confirmed, its own page."""
+    preview = job_or_404(preview_id)
+    if preview.state is not JobState.PREVIEW:
+        return HttpResponseRedirect(reverse("admin:job", args=[preview_id]))
+    title = "Replay dead letters" if preview.kind is JobKind.REPLAY else "Discard dead letters"
     return show(request, "console/jobs/bulk_preview.html", title, **_facts(request, preview))
 
 
 @action("projection.view_workitem")
 def count(request: HttpRequest, preview_id: int) -> HttpResponse:
-    """Counts the next part of a preview; for htmx the part of the page that says so."""
-    preview = get_object_or_404(Preview, id=preview_id)
-    demand(request, PERMISSIONS[JobKind(preview.kind)])
-    bulk_previews.go_on(preview)
-    if request.headers.get("HX-Request"):
-        return render(request, "console/jobs/bulk_counts.html", _facts(request, preview))
-    return HttpResponseRedirect(reverse("admin:bulk_preview", args=[preview_id]))
+    """Counts the next part of a preview; for htmx the part of the page that says so, the whole page where it is confirmed by now."""
+    preview = job_or_404(preview_id)
+    demand(request, PERMISSIONS[preview.kind])
+    preview = bulk_jobs.count(preview) if preview.state is JobState.PREVIEW else preview
+    if not request.headers.get("HX-Request"):
+        return HttpResponseRedirect(reverse("admin:bulk_preview", args=[preview_id]))
+    if preview.state is not JobState.PREVIEW:
+        return HttpResponse(headers={"HX-Refresh": "true"})
+    return render(request, "console/jobs/bulk_counts.html", _facts(request, preview))
 
 
-def _facts(request: HttpRequest, preview: Preview) -> dict[str, Any]:
+def _facts(request: HttpRequest, preview: JobRow) -> dict[str, Any]:
     """What the page says; who may not act sees the counts alone."""
     chosen = from_json(preview.filter)
-    if chosen.until == preview.made_at:
-        chosen = replace(chosen, until=None)  # nobody asked for that bound: a preview is about what was dead when it was made
-    counted = bulk_previews.counted(preview)
-    refused = sorted(counted.counts.refused.items(), key=lambda pair: (-pair[1], pair[0]))
+    refused = sorted(preview.expected.refused.items(), key=lambda pair: (-pair[1], pair[0]))
     return {
         "preview": preview,
-        "may_act": request.user.has_perm(PERMISSIONS[JobKind(preview.kind)]),
-        "is_replay": preview.kind == JobKind.REPLAY,
+        "may_act": request.user.has_perm(PERMISSIONS[preview.kind]),
+        "is_replay": preview.kind is JobKind.REPLAY,
         "choice": filter_words.members(chosen),
         "named": len(chosen.work),
-        "missing": len(chosen.work) - counted.counts.total if chosen.work else 0,
-        "counted": counted,
-        "counts": counted.counts,
+        "missing": len(chosen.work) - preview.total if chosen.work else 0,
+        "counts": preview.expected,
         "refused": [(code, words(code), number) for code, number in refused],
-        "rate": DEFAULT_RATE,
         "back": f"{reverse('admin:dead_letters')}?{filter_words.query(chosen)}",
     }
 
@@ -148,32 +147,27 @@ def discard_start(request: HttpRequest) -> HttpResponse:
 
 
 def _start(request: HttpRequest, kind: JobKind) -> HttpResponse:
-    preview = get_object_or_404(Preview, id=_number(request, "preview"), kind=kind.value)
+    preview = job_or_404(_number(request, "preview"))
+    if preview.kind is not kind:
+        raise Http404(f"job {preview.id} is no {kind}")
     to_preview = partial(back, request, "admin:bulk_preview", preview.id)
-    if not bulk_previews.counted(preview).is_whole:
+    if preview.fixed is None:
         messages.error(request, "Nothing was started: it is not counted to the end yet.")
         return to_preview()
-    rate = _rate(request)
-    reason = reason_of(request, "Nothing was started") if rate is not None else None
-    if rate is None or reason is None:
+    reason = reason_of(request, "Nothing was started")
+    if reason is None:
         return to_preview()
     try:
-        job_id, is_new = bulk_previews.confirm(preview.id, actor=actor_of(request), reason=reason, rate=rate)
-    except UnknownName as unknown:
-        messages.error(request, f"Nothing was started: {unknown}.")
+        rate = rate_of(request.POST.get("rate", "").strip() or str(preview.rate))
+        answer = bulk_jobs.confirm(preview.id, actor=actor_of(request), reason=reason, rate=rate)
+    except ValueError:
+        messages.error(request, "Nothing was started: the rate is a whole number of items a second, 0 for as fast as it goes.")
         return to_preview()
-    if not is_new:
+    if isinstance(answer, Refused):
         messages.info(request, "This preview was confirmed before; this is its job.")
-    return HttpResponseRedirect(reverse("admin:job", args=[job_id]))
-
-
-def _rate(request: HttpRequest) -> int | None:
-    """Items a second, 0 = as fast as it goes; None (and a message) for anything else."""
-    text = request.POST.get("rate", "").strip() or str(DEFAULT_RATE)
-    if text.isascii() and text.isdecimal() and int(text) <= HIGHEST_RATE:
-        return int(text)
-    messages.error(request, "Nothing was started: the rate is a whole number of items a second, 0 for as fast as it goes.")
-    return None
+    else:
+        bulk_jobs.hurry(answer)
+    return HttpResponseRedirect(reverse("admin:job", args=[preview.id]))
 
 
 URLS: Final[Urls] = (

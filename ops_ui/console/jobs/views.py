@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import render
+from django.urls import reverse
 from django.views.decorators.vary import vary_on_headers
 
 from connectors.operations import bulk_jobs
@@ -32,7 +33,6 @@ from projection.refusals import Refused
 
 STOP_POLLING: Final = 286
 """htmx asks no more after this status: an ended job does not change."""
-Verb = Callable[[int, str, str], JobRow | Refused]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +51,18 @@ def listing(request: HttpRequest) -> HttpResponseBase:
     """The newest jobs; for htmx the rows alone. Two queries."""
     wanted = exports.requested(request)
     if wanted is not None:
-        read = partial(keyset.page, Job.objects.all(), keyset.NEWEST_FIRST)
+        read = partial(keyset.page, _confirmed(), keyset.NEWEST_FIRST)
         return exports.answer(request, Export("replays", read, export.jobs), wanted)
     cursor = keyset.Cursor.parse(request.GET.get("at", ""))
-    found = keyset.page(Job.objects.all(), keyset.NEWEST_FIRST, cursor)
+    found = keyset.page(_confirmed(), keyset.NEWEST_FIRST, cursor)
     context = {"found": found, "lines": [_line(job) for job in found.rows], "at_start": cursor is None}
     if request.headers.get("HX-Request"):
         return render(request, "console/jobs/job_rows.html", context)
     return show(request, "console/jobs/jobs.html", "Replays", **context)
+
+
+def _confirmed() -> QuerySet[Job]:
+    return Job.objects.exclude(state=JobState.PREVIEW.value)
 
 
 def _line(job: Job) -> Line:
@@ -78,7 +82,9 @@ def _chosen(text: str) -> WorkFilter:
 @vary_on_headers("HX-Request")
 def detail(request: HttpRequest, job_id: int) -> HttpResponseBase:
     """One job; for htmx the part that changes, until the job and its replays have ended. At most fifteen queries."""
-    job = _found(job_id)
+    job = job_or_404(job_id)
+    if job.state is JobState.PREVIEW:
+        return HttpResponseRedirect(reverse("admin:bulk_preview", args=[job_id]))
     outcome = request.GET.get("outcome", "")
     state = ItemState(outcome) if outcome in set(ItemState) else None
     wanted = exports.requested(request)
@@ -118,7 +124,7 @@ def _changed(request: HttpRequest, job: JobRow, context: dict[str, Any]) -> Http
     return response
 
 
-def _found(job_id: int) -> JobRow:
+def job_or_404(job_id: int) -> JobRow:
     job = jobs.find(job_id)
     if job is None:
         raise Http404(f"there is no job {job_id}")
@@ -169,14 +175,18 @@ def cancel(request: HttpRequest, job_id: int) -> HttpResponse:
 
 @action("projection.throttle_job")
 def throttle(request: HttpRequest, job_id: int) -> HttpResponse:
-    text = request.POST.get("rate", "").strip()
     try:
-        rate = int(text) if text.isascii() and text.isdecimal() else -1
+        rate = rate_of(request.POST.get("rate", "").strip())
         answer = bulk_jobs.throttle(job_id, rate, actor=actor_of(request), reason=_reason(request))
     except ValueError:
         messages.error(request, "The rate was not changed: it is a whole number of items a second, 0 for as fast as it goes.")
         return _to_job(request, job_id)
     return _change(request, job_id, answer, "The new rate holds from its next step on.")
+
+
+def rate_of(text: str) -> int:
+    """Items a second; -1 for what is no whole number."""
+    return int(text) if text.isascii() and text.isdecimal() else -1
 
 
 def _reason(request: HttpRequest) -> str:

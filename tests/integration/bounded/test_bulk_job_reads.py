@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from connectors.operations import bulk_preview
 from connectors.operations.bulk_jobs import DeadLetters
 from projection.bulk import jobs
 from projection.bulk.job_rows import ItemState, JobKind, JobState
@@ -16,7 +15,7 @@ from projection.job_models import Job, JobItem
 from projection.models import WorkItem
 from tests.support import factories
 from tests.support.bulk_rows import copy_rows, hashed
-from tests.support.jobs_by_hand import EVERYTHING, now, start
+from tests.support.jobs_by_hand import now, preview, start
 from tests.support.rows import event_row, work_row
 from tests.support.scale import size
 from tests.support.server_work import refresh_statistics, server_work
@@ -89,16 +88,23 @@ def test_deferred_items_that_all_wait_are_read_once_and_then_seldom() -> None:
     assert due > MANY / 5_000 - 0.5
 
 
-def test_a_page_of_members_beside_many_dead_and_ended_items(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("projection.bulk.steps.PAGE", 100)
-    item = dead_of_one_source(MANY, TerminalAt="t.TerminalAt - INTERVAL n SECOND")
+SOURCES_APART = {"LaneKey": hashed("l"), "SourceScopeKey": hashed("s")}
+
+
+@pytest.mark.parametrize(("apart", "of_the_sources"), [(SOURCES_APART, 0), ({}, 3 * MANY)])
+def test_a_part_of_members_beside_many_dead_and_ended_items(
+    monkeypatch: pytest.MonkeyPatch, apart: dict[str, str], of_the_sources: int
+) -> None:
+    """Whether newer work of a source has succeeded is asked of the dead items of the sources of a part: each with its replay."""
+    monkeypatch.setattr("projection.bulk.membership.PAGE", 100)
+    item = dead_of_one_source(MANY, TerminalAt="t.TerminalAt - INTERVAL n SECOND", **apart)
     copy_rows(
         item, MANY, WorkId=f"CONCAT('csp:', {hashed('p')})", State="'processed'", TerminalAt="t.TerminalAt - INTERVAL n SECOND"
     )
     refresh_statistics(*TABLES)
     made = start()
     for _ in range(3):
-        assert rows_of_a_step(made) < 20 * 100
+        assert rows_of_a_step(made) < 20 * 100 + of_the_sources
     assert now(made).total == 300
 
 
@@ -124,7 +130,7 @@ def test_the_order_of_a_preview_is_found_at_the_end_of_a_long_lane() -> None:
     )  # fmt: skip
     refresh_statistics(*TABLES)
     with server_work() as work:
-        assert bulk_preview.preview(JobKind.REPLAY, EVERYTHING).after_newer == 1
+        assert preview().expected.after_newer == 1
     assert work.rows_read < 200
     assert dead.state == "dead"
 

@@ -25,7 +25,7 @@ from projection.integrity.invariants import audit
 from projection.integrity.repair import repair
 from projection.models import Event, WorkItem
 from projection.replay.discard import discard
-from projection.replay.preview import ReplayPreview
+from projection.replay.preview import preview_replays
 from projection.replay.replay import replay_many
 from projection.retention.prune import Terms, prune
 from tests.support.bulk_rows import copy_rows, hashed
@@ -109,7 +109,7 @@ def a_day(ingress: Ingress) -> None:
         seen.raises += [DeadLetter("bad")] * 4
         drain_claims()
         dead = dead_letters()
-        ReplayPreview().answer(dead)
+        preview_replays(dead)
         replay_many(dead[:3], actor="a", reason="r")
         discard(dead[3], actor="a", reason="r")
         ByHand().claim(5)

@@ -18,6 +18,8 @@ ADDING = (
     migrations.AlterModelManagers,
     migrations.RunPython,
 )
+UNRELEASED = frozenset({("ops_ui", "Preview"), ("ops_ui", "PreviewPart")})
+"""Tables that no released version has: no process of one looks for them, so they may go. Empty once there is a release."""
 LATER = sorted(key for key in MigrationLoader(None).disk_migrations if key[0] in OURS and not key[1].startswith("0001_"))
 
 
@@ -41,6 +43,9 @@ def told(operation: Operation) -> list[Operation]:
 @pytest.mark.parametrize("key", LATER, ids=".".join)
 def test_old_code_runs_on_the_schema_of_the_new(key: tuple[str, str]) -> None:
     for operation in (each for one in MigrationLoader(None).disk_migrations[key].operations for each in told(one)):
+        if isinstance(operation, migrations.DeleteModel):
+            assert (key[0], operation.name) in UNRELEASED, f"{key}: {operation.describe()}"
+            continue
         assert isinstance(operation, ADDING), f"{key}: {operation.describe()}"
         if isinstance(operation, migrations.AddField):
             assert is_left_out_safely(operation.field), f"{operation.model_name}.{operation.name}: null=True or db_default="

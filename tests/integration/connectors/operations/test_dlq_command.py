@@ -9,6 +9,7 @@ import pytest
 
 from connectors.models import AuditEntry, Pack
 from projection.database.clock import now
+from projection.job_models import Job, JobItem
 from projection.models import WorkItem
 from projection.safe_text import fingerprint
 from tests.support import factories
@@ -76,9 +77,7 @@ def test_replay_by_work_id_reports_each_item(pack: Pack) -> None:
     done = dead(pack, "3", "processed")
     code, answer = run("dlq", "replay", one.work_id, two.work_id, done.work_id, "unknown", "ü", "--reason", "fixed")
     assert code == 1
-    assert [row["work_id"] for row in answer["replayed"]] == sorted(
-        [one.work_id, two.work_id], key=lambda work_id: str(WorkItem.objects.get(work_id=work_id).lane_key)
-    )
+    assert [row["work_id"] for row in answer["replayed"]] == [one.work_id, two.work_id]
     for row in answer["replayed"]:
         assert WorkItem.objects.get(work_id=row["replay_work_id"]).replay_of_work_id == row["work_id"]
     assert [(row["id"], row["code"]) for row in answer["refused"]] == [
@@ -87,10 +86,13 @@ def test_replay_by_work_id_reports_each_item(pack: Pack) -> None:
         ("ü", "not_found"),
     ]
     assert answer["deferred"] == []
-    entries = AuditEntry.objects.filter(action="work.replay")
-    assert {(entry.target, entry.reason) for entry in entries} == {(one.work_id, "fixed"), (two.work_id, "fixed")}
+    entry = AuditEntry.objects.get(action="work.replay")
+    assert (entry.target, entry.reason, entry.count) == (f"job {answer['job']}", "fixed", 2)
     code, answer = run("dlq", "replay", one.work_id)
     assert (code, answer["refused"][0]["code"]) == (1, "already_replayed")
+    code, answer = run("dlq", "replay", dead(pack, "4").work_id, "--reason", "one alone")
+    entry = AuditEntry.objects.get(action="work.replay", reason="one alone")
+    assert (code, entry.target, "job" in answer) == (0, answer["replayed"][0]["work_id"], False)
 
 
 def test_replay_goes_in_lane_order(pack: Pack) -> None:
@@ -130,6 +132,8 @@ def test_a_dry_run_says_the_same_and_writes_nothing(pack: Pack) -> None:
     dry_code, dry = run("dlq", "replay", *ids, "--dry-run")
     assert WorkItem.objects.count() == before
     assert not AuditEntry.objects.exists()
+    assert not Job.objects.exists()
+    assert not JobItem.objects.exists()
     code, real = run("dlq", "replay", *ids)
     assert (dry_code, code) == (1, 1)
     assert [(row["id"], row["code"]) for row in dry["refused"]] == [(row["id"], row["code"]) for row in real["refused"]]
@@ -171,7 +175,7 @@ def test_discard_by_filter_and_by_work_id(pack: Pack) -> None:
     code, answer = run("dlq", "discard", "--error", "timeout", "--reason", "vendor gone")
     assert code == 0
     assert {row["work_id"] for row in answer["discarded"]} == {one.work_id, two.work_id}
-    assert AuditEntry.objects.filter(action="work.discard", reason="vendor gone").count() == 2
+    assert AuditEntry.objects.get(action="work.discard", reason="vendor gone").count == 2
     assert listed() == [other.work_id]
     code, answer = run("dlq", "discard", one.work_id, alive.work_id)
     assert code == 1

@@ -7,17 +7,18 @@ from typing import Any
 import pytest
 
 from connectors.models import Route
-from connectors.operations.dead_letters import answer
+from connectors.operations.bulk_jobs import results
 from connectors.operations.retarget import replay_retargeted
+from connectors.operations.work_filters import WorkFilter
 from projection.execution.worker import drain_claims
 from projection.flows import DeadLetter
 from projection.integrity.invariants import audit
 from projection.models import Event, WorkItem
-from projection.replay.preview import ReplayPreview
 from projection.replay.replay import Refused, Replayed, Result
 from tests.support import commands, factories
 from tests.support.deliveries import Ingress, change, changes, generations, open_ingress, ordinals
 from tests.support.flows_of_tests import recording
+from tests.support.jobs_by_hand import preview
 from tests.support.workers_by_hand import ByHand
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -104,7 +105,7 @@ def test_what_the_new_route_would_take_for_another_source_or_not_at_all_is_refus
     refused = retarget(dead)
     assert isinstance(refused, Refused)
     assert refused.code == code
-    assert answer(ReplayPreview(), [dead.work_id], retarget=True) == [refused]
+    assert list(results(preview(chosen=WorkFilter(work=(dead.work_id,)), retarget=True))) == [refused]
     assert WorkItem.objects.count() == 1
 
 

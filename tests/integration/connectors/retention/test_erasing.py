@@ -26,7 +26,7 @@ from projection.flows import DeadLetter
 from projection.integrity.repair import repair
 from projection.models import Event, WorkFailure, WorkItem
 from projection.refusals import Refused
-from projection.replay.preview import ReplayPreview
+from projection.replay.preview import preview_replays
 from projection.replay.replay import Replayed, replay
 from tests.support import commands, console_world
 from tests.support.deliveries import Ingress, change, open_ingress
@@ -166,7 +166,7 @@ def test_a_replay_of_what_was_erased_is_refused(mode: str) -> None:
     assert WorkItem.objects.get(id=again.id).discarded_at is not None
     outcome = replay(dead.work_id, actor="me", reason="once more")
     assert isinstance(outcome, Refused)
-    assert (outcome.code, ReplayPreview().answer([dead.work_id])) == ("erased", [outcome])
+    assert (outcome.code, preview_replays([dead.work_id])[0]) == ("erased", {dead.work_id: outcome})
 
 
 def test_a_range_with_a_tombstone_in_it_is_not_replayed() -> None:
@@ -222,7 +222,7 @@ def test_a_replay_is_not_replayed_once_an_input_of_its_origin_is_erased(numbered
     assert erase_receipt(receipts[0], actor="me", reason="asked").events == 1
     outcome = replay(dead.work_id, actor="me", reason="once more")
     assert isinstance(outcome, Refused)
-    assert (outcome.code, ReplayPreview().answer([dead.work_id])) == ("erased", [outcome])
+    assert (outcome.code, preview_replays([dead.work_id])[0]) == ("erased", {dead.work_id: outcome})
     other = erase_receipt(receipts[1], actor="me", reason="asked")
     assert other.events == 2, "the fact and its replay"
 

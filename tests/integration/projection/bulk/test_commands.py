@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from connectors.management.commands import dlq
 from connectors.operations import bulk_jobs
 from projection.bulk.job_rows import JobKind
 from projection.execution.worker import drain_claims
@@ -46,7 +45,7 @@ def test_a_job_is_started_and_told_at_once(verb: str) -> None:
 
 
 def test_a_job_is_never_about_everything_by_mistake() -> None:
-    for arguments in (("--job",), ("--job", "evt:1"), ("--job", "--all", "--rate", "-1"), ("--job", "--pack", "nothing")):
+    for arguments in (("--job",), ("--job", "evt:1", "--all"), ("--job", "--all", "--rate", "-1"), ("--job", "--pack", "nothing")):
         assert run("dlq", "replay", *arguments)[0] == 2
     assert run("dlq", "replay", "--job", "--dry-run", "--pack", "nothing")[0] == 2
     assert not Job.objects.exists()
@@ -76,8 +75,39 @@ def test_a_dry_run_of_a_job_tells_counts_and_starts_none() -> None:
     assert not Job.objects.exists()
 
 
-def test_a_large_selection_is_a_job_with_the_usual_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dlq, "ITEMS_AT_ONCE", 4)
+def test_named_ones_are_a_job_too_and_names_of_nothing_are_refused() -> None:
+    with recording() as seen:
+        dead_letters(seen, 1, 2)
+        names = [generations(n)[0].work_id for n in (1, 2)]
+        code, dry = run("dlq", "replay", "--job", "--dry-run", *names, "evt:1")
+        assert (code, dry["preview"]["possible"]) == (1, 2)
+        code, answer = run("dlq", "replay", "--job", *names, "evt:1")
+        assert (code, answer["job"]["state"], answer["job"]["total"], answer["job"]["rate"]) == (1, "running", 2, 0)
+        assert [(row["id"], row["code"]) for row in answer["refused"]] == [("evt:1", "not_found")]
+        assert dry["refused"] == answer["refused"]
+        assert "refused: evt:1: there is no work item evt:1" in say("dlq", "replay", "--job", *names, "evt:1")[1]
+    code, answer = run("dlq", "replay", *[f"evt:{number}" for number in range(1001)])
+    assert (code, "at most 1,000 items" in str(answer)) == (2, True)
+
+
+def test_what_would_run_after_newer_work_is_said_by_the_real_thing_too() -> None:
+    with recording() as seen:
+        ingress = dead_letters(seen, 1, 2)
+        ingress.admit(change(1), change(2))
+        drain_claims()
+        one, two = (generations(n)[0].work_id for n in (1, 2))
+        answer = result_of("dlq", "replay", "--job", "--source", "1")
+        assert answer["preview"]["after_newer"] == 1
+        bulk_jobs.run(answer["job"]["id"])
+        answer = result_of("dlq", "replay", "--all")
+        assert ([row["work_id"] for row in answer["replayed"]], answer["after_newer"]) == ([two], 1)
+        drain_claims()
+        code, said = say("dlq", "replay", one, two, "--dry-run")
+        assert (code, "would run after" in said) == (1, False)
+    assert not Job.objects.filter(state="preview").exists()
+
+
+def test_a_selection_is_a_job_with_the_usual_answer() -> None:
     with recording() as seen:
         ingress = dead_letters(seen, 1, 1, 2, 3, 4)
         ingress.admit(change(2))
@@ -93,8 +123,7 @@ def test_a_large_selection_is_a_job_with_the_usual_answer(monkeypatch: pytest.Mo
         drain_claims()
 
 
-def test_a_large_discard_is_a_job_with_the_usual_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dlq, "ITEMS_AT_ONCE", 2)
+def test_a_discard_is_a_job_with_the_usual_answer() -> None:
     with recording() as seen:
         dead_letters(seen, 1, 2, 3)
         answer = result_of("dlq", "discard", "--all", "--reason", "vendor gone")

@@ -44,7 +44,7 @@ def test_a_paused_job_does_nothing_until_it_is_resumed(monkeypatch: pytest.Monke
 
 def test_a_cancelled_job_keeps_what_it_did_and_skips_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("projection.bulk.steps.ITEMS_A_STEP", 2)
-    monkeypatch.setattr("projection.bulk.steps.PAGE", 2)
+    monkeypatch.setattr("projection.bulk.membership.PAGE", 2)
     with recording() as seen:
         dead_letters(seen, 1, 1, 2, 3, 4)
         job = fixed(start())
@@ -61,7 +61,7 @@ def test_a_cancelled_job_keeps_what_it_did_and_skips_the_rest(monkeypatch: pytes
 
 
 def test_a_job_cancelled_before_its_membership_was_fixed_goes_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("projection.bulk.steps.PAGE", 2)
+    monkeypatch.setattr("projection.bulk.membership.PAGE", 2)
     with recording() as seen:
         dead_letters(seen, 1, 2, 3)
         job = start()

@@ -10,7 +10,7 @@ import pytest
 
 from connectors.models import Pack, Route
 from connectors.operations.work_filters import UnknownName, WorkFilter, from_json, to_json
-from projection.bulk import steps as job_steps
+from projection.bulk import membership
 from projection.bulk.job_rows import JobKind, JobState
 from projection.database.clock import now as database_now
 from projection.job_models import Job, JobItem
@@ -57,7 +57,7 @@ def test_members_are_the_dead_that_nobody_discarded_or_replayed(pack: Pack) -> N
 
 @pytest.mark.parametrize("page", [1, 2, 3, 100])
 def test_a_large_table_is_asked_page_by_page(pack: Pack, monkeypatch: pytest.MonkeyPatch, page: int) -> None:
-    monkeypatch.setattr(job_steps, "PAGE", page)
+    monkeypatch.setattr(membership, "PAGE", page)
     moment = database_now() - timedelta(minutes=1)
     items = [dead(pack, str(n), terminal_at=moment if n < 3 else moment + timedelta(seconds=n)) for n in range(6)]
     assert members() == {item.work_id for item in items}
@@ -66,7 +66,7 @@ def test_a_large_table_is_asked_page_by_page(pack: Pack, monkeypatch: pytest.Mon
 def test_what_dies_after_the_start_is_no_member_although_the_membership_is_fixed_later(
     pack: Pack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(job_steps, "PAGE", 1)
+    monkeypatch.setattr(membership, "PAGE", 1)
     first, second = dead(pack, "1"), dead(pack, "2")
     job = start()
     step(job)

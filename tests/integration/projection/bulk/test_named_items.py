@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from connectors.operations import bulk_jobs, bulk_preview
+from connectors.operations import bulk_jobs
 from connectors.operations.work_filters import WorkFilter, dead_items, from_json, to_json
-from projection.bulk.job_rows import JobKind, JobState
+from projection.bulk.job_rows import JobKind, JobRow, JobState
+from projection.bulk.jobs import all_items
 from projection.database import clock
-from projection.models import WorkItem
-from projection.replay.preview import ReplayPreview
+from projection.models import Event, WorkItem
 from projection.replay.replay import replay
 from tests.support.deliveries import change, generations
 from tests.support.flows_of_tests import recording
-from tests.support.jobs_by_hand import EVERYTHING, assert_exact, codes, dead_letters, fixed, results, run_with_workers, start
+from tests.support.jobs_by_hand import assert_exact, codes, dead_letters, fixed, preview, results, run_with_workers, start
 from tests.support.rows import CONTACTS, PAGES, event_row, replay_row, work_row
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -30,7 +30,7 @@ def test_each_named_item_has_its_result_and_a_conflict_is_one_of_them() -> None:
         ingress.admit(change(4))
         first = [generations(contact)[0] for contact in (1, 2, 3, 4, 5)]
         replay(first[4].work_id, actor="bob", reason="r")
-        told = bulk_preview.preview(JobKind.REPLAY, named(*first))
+        told = preview(chosen=named(*first)).expected
         job = run_with_workers(start(chosen=named(*first)))
     assert codes(job) == {"done": 3, "active_generation": 1, "already_replayed": 1}
     assert (told.possible, told.refused) == (3, {"active_generation": 1, "already_replayed": 1})
@@ -67,11 +67,11 @@ def test_a_small_job_is_done_without_a_router() -> None:
     with recording() as seen:
         dead_letters(seen, 1, 2)
     job = start(chosen=named(*WorkItem.objects.all()))
-    bulk_jobs.hurry(job.id, 2)
+    bulk_jobs.hurry(job)
     assert codes(job) == {"done": 2}
-    bulk_jobs.hurry(job.id, 2)  # nothing is left
+    bulk_jobs.hurry(job)  # nothing is left
     again = start(chosen=named("nothing"))
-    bulk_jobs.hurry(again.id, 1)
+    bulk_jobs.hurry(again)
     assert fixed(again).state is JobState.FINISHED
 
 
@@ -82,7 +82,7 @@ def test_a_step_that_fails_is_left_to_the_router(monkeypatch: pytest.MonkeyPatch
     job = start()
     with monkeypatch.context() as patch:
         patch.setattr(bulk_jobs, "run_step", fail)
-        bulk_jobs.hurry(job.id, 3)
+        bulk_jobs.hurry(job)
     due_in = fixed_due_in(job.id)
     assert due_in is not None
     assert due_in > 10
@@ -94,7 +94,7 @@ def fixed_due_in(job_id: int) -> float | None:
 
 
 def test_too_many_names_are_refused() -> None:
-    with pytest.raises(ValueError, match="at most 1000"):
+    with pytest.raises(ValueError, match="at most 1,000"):
         start(chosen=WorkFilter(work=tuple(map(str, range(1001)))))
 
 
@@ -115,8 +115,8 @@ def test_a_fingerprint_is_taken_whole() -> None:
 def test_a_discard_may_leave_out_what_was_replayed() -> None:
     one, two = (work_row(event_row(PAGES, source_id=str(n)), "dead") for n in range(2))
     replay_row(two, "processed")
-    assert bulk_preview.preview(JobKind.DISCARD, EVERYTHING).possible == 2
-    assert bulk_preview.preview(JobKind.DISCARD, WorkFilter(unreplayed=True)).possible == 1
+    assert preview(JobKind.DISCARD).expected.possible == 2
+    assert preview(JobKind.DISCARD, WorkFilter(unreplayed=True)).expected.possible == 1
     assert codes(run_with_workers(start(JobKind.DISCARD, WorkFilter(unreplayed=True)))) == {"done": 1}
     assert list(WorkItem.objects.exclude(discarded_at=None)) == [one]
 
@@ -125,18 +125,25 @@ def test_a_discard_may_leave_out_what_was_replayed() -> None:
 def test_a_preview_that_goes_on_counts_what_one_in_a_piece_does(monkeypatch: pytest.MonkeyPatch, page: int) -> None:
     for source in (1, 2, 1, 1, 3, 2):
         work_row(event_row(CONTACTS, source_id=str(source)), "dead")
-    whole = bulk_preview.preview(JobKind.REPLAY, EVERYTHING)
-    assert (whole.possible, whole.deferred) == (3, 3)
-    monkeypatch.setattr(bulk_preview, "PAGE", page)
-    counts, taken, parts = bulk_preview.BulkPreview(JobKind.REPLAY), dict[str | int, str](), 0
-    place: bulk_preview.Place | None = bulk_preview.beginning(EVERYTHING)
-    through = clock.now()
-    while place is not None:
-        replays = ReplayPreview(taken=dict(taken))
-        part = bulk_preview.preview_part(JobKind.REPLAY, EVERYTHING, place, through, replays, retarget=False)
-        counts.add(part.counts)
-        taken |= dict.fromkeys(replays.taken, "")
-        place, parts = part.next, parts + 1
-    assert counts == whole
-    assert parts == 6 // page + 1
-    assert bulk_preview.BulkPreview.of(counts.members()) == whole
+    whole = preview()
+    assert (whole.expected.possible, whole.expected.deferred, whole.step) == (3, 3, 1)
+    monkeypatch.setattr("projection.bulk.membership.PAGE", page)
+    parts = preview()
+    assert parts.expected == whole.expected
+    assert parts.step == 6 // page + 1
+    assert codes_expected(parts) == codes_expected(whole)
+
+
+def codes_expected(job: JobRow) -> list[tuple[str, str]]:
+    return [(item.work_id, item.code) for item in all_items(job.id)]
+
+
+def test_a_scope_in_which_all_before_are_refused_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("projection.bulk.membership.PAGE", 1)
+    for number in range(3):
+        event = event_row(CONTACTS)
+        work_row(event, "dead")
+        if number < 2:
+            Event.objects.filter(id=event.id).update(route_snapshot="")
+    told = preview()
+    assert (told.expected.refused, told.expected.possible, told.expected.deferred) == ({"no_class_proof": 2}, 1, 0)

@@ -9,7 +9,6 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from connectors.operations import bulk_preview
 from connectors.operations.bulk_jobs import DeadLetters
 from connectors.routing import router
 from projection.bulk.job_rows import JobKind, JobRow, JobState
@@ -20,7 +19,7 @@ from projection.logs import quietly
 from projection.models import WorkItem
 from tests.support.deliveries import change, open_ingress
 from tests.support.flows_of_tests import Recorder, recording
-from tests.support.jobs_by_hand import EVERYTHING, assert_exact, codes, now, run_with_workers, start
+from tests.support.jobs_by_hand import assert_exact, codes, now, preview, run_with_workers, start
 from tests.support.scale import size
 
 pytestmark = [pytest.mark.usefixtures("sound_database"), pytest.mark.scale, pytest.mark.timeout(3600)]
@@ -60,7 +59,7 @@ def counted(job: JobRow) -> list[int]:
 def test_a_job_of_many(kind: JobKind) -> None:
     with recording() as seen, quietly():
         dead(seen)
-        told = bulk_preview.preview(kind, EVERYTHING)
+        told = preview(kind).expected
         job = start(kind)
         counts = counted(job)
         assert max(counts) <= STATEMENTS_A_STEP

@@ -12,14 +12,13 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from connectors.models import AuditEntry
-from connectors.operations import bulk_preview
+from connectors.operations import bulk_jobs
 from connectors.operations.work_filters import WorkFilter, from_json
-from ops_ui.console.jobs import bulk_previews
-from ops_ui.preview_models import Preview, PreviewPart
-from projection.bulk import jobs
+from projection.bulk import jobs, membership
 from projection.bulk.job_rows import ItemState, JobKind, JobRow, JobState
 from projection.database.clock import now
 from projection.execution.worker import drain_claims
+from projection.job_models import Job, JobItem
 from projection.models import WorkItem
 from projection.replay.replay import replay
 from projection.states import State
@@ -42,32 +41,36 @@ def dead(source: str, **columns: Any) -> WorkItem:
     return rows.work_row(rows.event_row(rows.PAGES, source_id=source), State.DEAD, **columns)
 
 
-def preview(client: Client, verb: str = "replay", **form: Any) -> Preview:
+def preview(client: Client, verb: str = "replay", **form: Any) -> JobRow:
     """The preview that a form leads to."""
     response = client.post(f"{LIST}{verb}-preview/", form)
     assert response.status_code == 302, response.content
     found = re.fullmatch(r"/admin/dead-letters/previews/(\d+)/", response["Location"])
     assert found, response["Location"]
-    return Preview.objects.get(id=int(found[1]))
+    return found_job(int(found[1]))
+
+
+def found_job(job_id: int) -> JobRow:
+    job = jobs.find(job_id)
+    assert job is not None
+    return job
 
 
 def refused(client: Client, verb: str = "replay", **form: Any) -> str:
     """The message of a form that leads to no preview."""
     response = client.post(f"{LIST}{verb}-preview/", form, follow=True)
     assert response.redirect_chain == [(LIST, 302)]
-    assert not Preview.objects.exists()
+    assert not Job.objects.exists()
     (message,) = response.context["messages"]
     return str(message)
 
 
-def start(client: Client, made: Preview, verb: str = "replay", **form: Any) -> JobRow:
+def start(client: Client, made: JobRow, verb: str = "replay", **form: Any) -> JobRow:
     """The job that a confirmed preview becomes."""
     response = client.post(f"{LIST}{verb}-start/", {"preview": made.id, "reason": "fixed", **form})
     found = re.fullmatch(r"/admin/replays/(\d+)/", response["Location"])
     assert found, response["Location"]
-    job = jobs.find(int(found[1]))
-    assert job is not None
-    return job
+    return found_job(int(found[1]))
 
 
 class TestChoice:
@@ -85,12 +88,12 @@ class TestChoice:
         dead("6", last_error="other")
         for verb in ("replay", "discard"):
             made = preview(client, verb, what="matching", filter="error=Timeout&at=after-1&by=days")
-            assert bulk_previews.counted(made).counts.total == 3
+            assert made.expected.total == 3
 
     def test_a_discard_of_everything_shown_takes_replayed_ones_too(self, client: Client) -> None:
         rows.replay_row(dead("4"), "processed")
         made = preview(client, "discard", what="matching", filter="show=all")
-        assert bulk_previews.counted(made).counts.possible == 1
+        assert made.expected.possible == 1
 
     def test_what_dies_after_the_preview_is_left_out(self, client: Client) -> None:
         dead("1")
@@ -103,7 +106,7 @@ class TestChoice:
         dead("1", terminal_at=now() - timedelta(hours=2))
         dead("2")
         made = preview(client, what="matching", filter="until=1h")
-        assert bulk_previews.counted(made).counts.total == 1
+        assert made.expected.total == 1
         assert "Died before" in client.get(f"{LIST}previews/{made.id}/").content.decode()
 
     @pytest.mark.parametrize(
@@ -130,7 +133,7 @@ class TestChoice:
 
 class TestCounting:
     def test_many_are_counted_part_by_part(self, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(bulk_preview, "PAGE", 4)
+        monkeypatch.setattr("projection.bulk.membership.PAGE", 4)
         for number in range(10):
             rows.work_row(rows.event_row(rows.CONTACTS, source_id=str(number % 5)), State.DEAD)
         made = preview(client, what="matching")
@@ -138,15 +141,15 @@ class TestCounting:
         seen = []
         for _ in range(4):
             context: Any = client.get(page).context
-            seen.append((context["counts"].possible, context["counts"].deferred, context["counted"].is_whole))
+            seen.append((context["counts"].possible, context["counts"].deferred, context["preview"].fixed is not None))
             response = client.post(f"{page}count/", headers={"HX-Request": "true"})
             assert b"<html" not in response.content
         assert seen == [(4, 0, False), (5, 3, False), (5, 5, True), (5, 5, True)]
-        assert PreviewPart.objects.filter(preview_id=made.id).count() == 3
+        assert found_job(made.id).step == 3
         assert client.post(f"{page}count/")["Location"] == page
 
     def test_one_part_costs_the_same_whatever_was_counted(self, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(bulk_preview, "PAGE", 3)
+        monkeypatch.setattr("projection.bulk.membership.PAGE", 3)
         for number in range(18):
             dead(str(number))
         made = preview(client, what="matching")
@@ -162,41 +165,38 @@ class TestCounting:
         for number in range(5):
             dead(str(number))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(bulk_preview, "PAGE", 1)
-            patch.setattr(bulk_preview, "PAGES_A_PART", 2)
+            patch.setattr(membership, "PAGE", 1)
+            patch.setattr(membership, "PAGES_A_PART", 2)
             made = preview(client, what="matching", filter="error=nothing")
-        counted = bulk_previews.counted(made)
-        assert (counted.looked_at, counted.is_whole, counted.counts.total) == (2, False, 0)
+        assert (made.expected.looked_at, made.fixed, made.total) == (2, None, 0)
 
-    def test_two_windows_count_each_part_once(self, client: Client) -> None:
+    def test_two_windows_count_each_part_once(self, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(membership, "PAGE", 1)
+        for number in range(3):
+            dead(str(number))
         made = preview(client, what="matching")
-        part = PreviewPart.objects.get()
-        bulk_previews.go_on(made)
-        PreviewPart.objects.filter(id=part.id).update(after_time=now() - timedelta(days=9), after_id=1)
-        original = PreviewPart.objects.create
-        twice: list[int] = []
+        bulk_jobs.count(made)
+        assert bulk_jobs.count(made).total == 2, "the other window was faster"
+        assert bulk_jobs.count_all(made).expected.possible == 3
 
-        def create(**columns: Any) -> PreviewPart:
-            made_first = original(**columns)  # the other window is faster
-            twice.append(made_first.id)
-            return original(**columns)
+    def test_a_preview_that_nobody_confirms_is_kept_for_a_day(self, client: Client) -> None:
+        made, second, confirmed = (preview(client, what="matching") for _ in range(3))
+        start(client, confirmed)
+        Job.objects.exclude(id=second.id).update(created_date=now() - timedelta(hours=25))
+        JobItem.objects.create(job_id=made.id, place=1, work_item_id=1, work_id="x", namespace="default", state="waiting")
+        assert jobs.prune_jobs(now() - timedelta(days=30), dry_run=True) == 1
+        assert jobs.prune_jobs(now() - timedelta(days=30)) == 1
+        assert set(Job.objects.values_list("id", flat=True)) == {second.id, confirmed.id}
+        assert not JobItem.objects.exists()
 
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(PreviewPart.objects, "create", create)
-            bulk_previews.go_on(made)
-        assert len(twice) == 1
-        assert PreviewPart.objects.count() == 2
-
-    def test_keys_survive_being_packed(self) -> None:
-        keys: list[str | int] = ["ab" * 32, 7, "0" * 16 + "cd" * 24, 2**60]
-        assert bulk_previews.unpacked([bulk_previews.packed(keys[:2]), bulk_previews.packed(keys[2:])]) == keys
-
-    def test_old_previews_go(self, client: Client) -> None:
+    def test_a_preview_is_in_no_list_of_jobs(self, client: Client) -> None:
         made = preview(client, what="matching")
-        Preview.objects.filter(id=made.id).update(made_at=now() - timedelta(days=2))
-        second = preview(client, what="matching")
-        assert list(Preview.objects.values_list("id", flat=True)) == [second.id]
-        assert set(PreviewPart.objects.values_list("preview_id", flat=True)) == {second.id}
+        assert jobs.newest(9) == []
+        assert f"/admin/replays/{made.id}/" not in client.get("/admin/replays/").content.decode()
+        assert client.get(f"/admin/replays/{made.id}/")["Location"] == f"{LIST}previews/{made.id}/"
+        job = start(client, made)
+        assert client.get(f"{LIST}previews/{job.id}/")["Location"] == f"/admin/replays/{job.id}/"
+        assert client.post(f"{LIST}previews/{job.id}/count/", headers={"HX-Request": "true"})["HX-Refresh"] == "true"
 
     def test_a_preview_is_seen_by_everybody_and_confirmed_by_those_who_may(self, client: Client) -> None:
         dead("1")
@@ -223,7 +223,7 @@ class TestCounting:
             drain_claims()
         made = preview(client, what="matching")
         content = client.get(f"{LIST}previews/{made.id}/").content.decode()
-        assert bulk_previews.counted(made).counts.after_newer == 1
+        assert made.expected.after_newer == 1
         assert "would run after newer work of the same source has succeeded" in content
 
     def test_counting_under_current_versions_is_another_preview(self, client: Client) -> None:
@@ -233,7 +233,7 @@ class TestCounting:
         again = preview(client, what="again", preview=made.id, retarget="1")
         assert again.retarget
         assert again.filter == made.filter
-        assert bulk_previews.counted(again).counts.refused == {"kind_change": 1}
+        assert again.expected.refused == {"kind_change": 1}
         job = start(client, again)
         assert job.retarget
         assert codes(run_with_workers(job)) == {"kind_change": 1}
@@ -250,21 +250,22 @@ class TestStart:
             "the vendor is back",
             "operator",
             50,
-            JobState.RUNNING,
+            JobState.FINISHED,
         )
         entry = AuditEntry.objects.get(action="job.start")
         assert (entry.actor, entry.target, entry.reason) == ("operator", f"job {job.id}", "the vendor is back")
         assert start(client, made).id == job.id
         assert len(jobs.newest(9)) == 1
 
-    def test_a_request_that_starts_a_job_acts_on_nothing(self, client: Client) -> None:
+    def test_a_request_that_starts_a_long_job_acts_on_nothing(self, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(bulk_jobs, "ITEMS_A_STEP", 2)
         for number in range(3):
             dead(str(number))
         made = preview(client, what="matching")
         with CaptureQueriesContext(connection) as queries:
-            start(client, made)
+            job = start(client, made)
         assert len(queries) <= 25
-        assert not jobs.items(jobs.newest(1)[0].id, limit=1)
+        assert (job.state, job.waiting) == (JobState.RUNNING, 3)
 
     def test_named_ones_are_done_with_the_confirmation_and_a_conflict_is_a_row(self, client: Client) -> None:
         """The source of one is active, another was replayed by somebody else a moment ago."""
@@ -322,7 +323,7 @@ class TestStart:
         dead("1")
         dead("2")
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(bulk_preview, "PAGE", 1)
+            patch.setattr(membership, "PAGE", 1)
             made = preview(client, what="matching")
         response = client.post(f"{LIST}replay-start/", {"preview": made.id, "reason": "x"}, follow=True)
         assert "not counted to the end" in str(next(iter(response.context["messages"])))
@@ -346,7 +347,7 @@ class TestStart:
 def test_the_stored_filter_says_what_the_list_showed() -> None:
     client = console_world.client("operator")
     made = preview(client, what="matching", filter="error=Timeout&fingerprint=" + "a" * 64)
-    assert from_json(made.filter) == WorkFilter(error="Timeout", fingerprint="a" * 64, unreplayed=True, until=made.made_at)
+    assert from_json(made.filter) == WorkFilter(error="Timeout", fingerprint="a" * 64, unreplayed=True)
     link = re.search(r'href="(/admin/dead-letters/\?[^"]*)"', client.get(f"{LIST}previews/{made.id}/").content.decode())
     assert link
     assert link[1].replace("&amp;", "&") == f"{LIST}?error=Timeout&fingerprint={'a' * 64}"
