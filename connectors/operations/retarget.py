@@ -14,7 +14,9 @@ from connectors.routing import route_table
 from connectors.routing.reading import UnfitItem, names_for
 from projection.admission.admit import StaleIncarnation
 from projection.models import Event, WorkItem
-from projection.replay.replay import Note, Refused, Result, Target, replay_many
+from projection.refusals import Refused
+from projection.replay.decision import Result, Target
+from projection.replay.replay import Note, replay_many
 
 ROUNDS = 3
 """A pack upgraded while a bulk is prepared is rare; three in a row are an operator's mistake."""

@@ -24,8 +24,8 @@ from projection.limits import circuit_breaker
 from projection.logs import log_event
 from projection.refusals import Refused
 from projection.replay.cancel import Cancelled
+from projection.replay.decision import Replayed, Result
 from projection.replay.discard import Discarded
-from projection.replay.replay import Replayed, Result
 from projection.runtime.wake_up import notify
 
 _sql: Final = Sender(Path(__file__).parent)

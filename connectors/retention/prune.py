@@ -17,7 +17,8 @@ from connectors.ingress import unverified
 from connectors.retention.receipts import prune_receipts
 from projection.bulk.jobs import prune_jobs
 from projection.database.catalogue import Sender
-from projection.retention.prune import Preview, Terms, prune
+from projection.retention.cut_offs import CutOffs, Preview
+from projection.retention.prune import prune
 from projection.runtime.stop_flag import Stop, never
 
 _sql: Final = Sender(Path(__file__).parent)
@@ -44,12 +45,12 @@ def retain(*, dry_run: bool = False, stop: Stop = never) -> Retained:
 
     A dry run counts what the run would remove, all steps considered. Raises the database's error; what was committed stays removed.
     """
-    terms = Terms.of(settings.HEADRACE_RETENTION_DAYS, settings.HEADRACE_DEAD_RETENTION_DAYS)
+    cut_offs = CutOffs.of(settings.HEADRACE_RETENTION_DAYS, settings.HEADRACE_DEAD_RETENTION_DAYS)
     preview = Preview() if dry_run else None
-    pruned = prune(terms, dry_run=dry_run, preview=preview, stop=stop)
-    receipts = prune_receipts(terms.before, preview=preview, stop=stop) if pruned.finished else None
+    pruned = prune(cut_offs, dry_run=dry_run, preview=preview, stop=stop)
+    receipts = prune_receipts(cut_offs.before, preview=preview, stop=stop) if pruned.finished else None
     held = 0 if receipts is None else _unverified(dry_run=dry_run)
-    jobs = 0 if receipts is None else prune_jobs(terms.before, dry_run=dry_run)
+    jobs = 0 if receipts is None else prune_jobs(cut_offs.before, dry_run=dry_run)
     return Retained(pruned.events, pruned.work_items, receipts or 0, held, jobs, receipts is not None)
 
 

@@ -13,7 +13,7 @@ from typing import Final
 from projection.database.catalogue import Sender, chunks
 from projection.database.clock import to_db
 from projection.database.transactions import run_unit
-from projection.retention.prune import Preview
+from projection.retention.cut_offs import Preview
 from projection.runtime.stop_flag import Stop, never
 from projection.states import ReceiptState
 

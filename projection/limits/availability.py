@@ -18,7 +18,7 @@ from projection.database.clock import from_db
 from projection.database.transactions import is_server_conflict, run_unit
 from projection.limits import circuit_breaker, queue_classes, rate_limits, route_limits
 from projection.limits.rate_limits import MICROSECOND
-from projection.limits.route_limits import Gate, Terms
+from projection.limits.route_limits import Gate, RouteLimits
 from projection.states import State
 
 LOOKED_AT: Final = 200
@@ -67,7 +67,7 @@ class Availability:
             return ("route", str(route_id)) in self.blocked
         return self._is_shut(terms) or not self.blocked.keys().isdisjoint(terms.scopes)
 
-    def _is_shut(self, terms: Terms) -> bool:
+    def _is_shut(self, terms: RouteLimits) -> bool:
         return terms.destination in self.busy or not self.blocked.keys().isdisjoint(terms.shared)
 
     def opens_at(self) -> list[datetime]:

@@ -25,7 +25,7 @@ def scopes_of(namespace: str, pack_id: int, route_id: int) -> tuple[Gate, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class RouteLimits:
     """Of one route version. `declared` None: nothing limits it."""
 
     route_id: int
@@ -75,16 +75,16 @@ class Terms:
         return destinations.name_of(self.flow_name, self.namespace, self.connection)
 
 
-_known: Final[dict[int, Terms | None]] = {}
+_known: Final[dict[int, RouteLimits | None]] = {}
 """None: its row is gone. It never comes back."""
 
 
-def known() -> list[Terms]:
+def known() -> list[RouteLimits]:
     """The routes that this process has met."""
     return [terms for terms in _known.values() if terms is not None]
 
 
-def find(route_id: int) -> Terms | None:
+def find(route_id: int) -> RouteLimits | None:
     """None: not met yet, or its row is gone."""
     return _known.get(route_id)
 
@@ -100,7 +100,7 @@ def learn(route_ids: Iterable[int]) -> bool:
         flow = flow_name(companion_pack, companion_flow)
         declared = Declared(namespace, RateLimit.of(json.loads(limit)), created) if limit else None
         limit_key = declared.key if declared else None
-        _known[id] = Terms(id, namespace, pack_id, pack_name, key, flow, connection, declared, limit_key)
+        _known[id] = RouteLimits(id, namespace, pack_id, pack_name, key, flow, connection, declared, limit_key)
     return bool(rows)
 
 

@@ -45,8 +45,6 @@ from projection.retention.erasure import erased_refusal, erased_work
 from projection.rows import WorkRow
 from projection.runtime.wake_up import notify_after_commit
 
-__all__ = ["Deferred", "Note", "Refused", "Replayed", "Result", "Target", "replay", "replay_many"]
-
 Note = Callable[[dict[str, Result]], object]
 """Told of the results of one unit, by WorkId, in its transaction (`run_unit`)."""
 

@@ -1,4 +1,4 @@
-"""What retention is asked and answers: the terms, how many rows went, and what a dry run remembers."""
+"""What retention is asked and answers: the cut-offs, how many rows went, and what a dry run remembers."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _CHUNK: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class CutOffs:
     """Ends before `before` (`dead_before` for dead items that nobody discarded) are past their term; aware times."""
 
     before: datetime
     dead_before: datetime
 
     @classmethod
-    def of(cls, days: int, dead_days: int) -> Terms:
-        """Terms counted back from the database's clock. One query."""
+    def of(cls, days: int, dead_days: int) -> CutOffs:
+        """CutOffs counted back from the database's clock. One query."""
         now = clock.now()
         return cls(now - timedelta(days=days), now - timedelta(days=max(days, dead_days)))
 

@@ -13,7 +13,7 @@ from projection.database.catalogue import execute, fetch, fetch_each
 from projection.database.clock import from_db
 from projection.models import Event, WorkItem
 from projection.order import Membership, Place
-from projection.retention.cut_offs import Preview, Pruned, Terms
+from projection.retention.cut_offs import CutOffs, Preview, Pruned
 from projection.retention.removal import lineages, remove, remove_events
 from projection.rows import WorkRow
 
@@ -40,7 +40,7 @@ class _Piece:
     is_cut: bool
 
 
-def take_oldest_ends(keys: Mapping[str, int], terms: Terms, preview: Preview | None) -> Taken:
+def take_oldest_ends(keys: Mapping[str, int], cut_offs: CutOffs, preview: Preview | None) -> Taken:
     """Remove what may go of each projection (key → look behind this ordinal), a bounded piece of it.
 
     About a dozen statements, and one for each projection that loses something. Rows of a projection that are not in the piece are not
@@ -55,7 +55,7 @@ def take_oldest_ends(keys: Mapping[str, int], terms: Terms, preview: Preview | N
     more: dict[str, int] = {}
     ranged = Pruned()
     for key, piece in pieces.items():
-        gone = list(_over(piece, found, terms))
+        gone = list(_over(piece, found, cut_offs))
         if not gone:
             continue
         rows += [row for place in gone for row in found[piece.items[place]]]
@@ -68,11 +68,11 @@ def take_oldest_ends(keys: Mapping[str, int], terms: Terms, preview: Preview | N
     return Taken(ranged + remove(rows, [*owned, *(row.event_id for row in rows if row.is_replay)], preview), more)
 
 
-def _over(piece: _Piece, found: Mapping[int, Sequence[WorkRow]], terms: Terms) -> Iterator[Place]:
+def _over(piece: _Piece, found: Mapping[int, Sequence[WorkRow]], cut_offs: CutOffs) -> Iterator[Place]:
     """The selections from the oldest on whose items and replays are all past their term; the first that is not ends it."""
     for place, item in piece.items.items():
         rows = found.get(item)
-        if not rows or rows[0].selection != place or not all(terms.is_over(row) for row in rows):
+        if not rows or rows[0].selection != place or not all(cut_offs.is_over(row) for row in rows):
             return
         yield place
 

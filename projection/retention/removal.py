@@ -8,7 +8,7 @@ from projection.admission.materialize import lock_ascending
 from projection.database.catalogue import execute
 from projection.inputs.replay_chains import read_chains, read_rows
 from projection.models import WorkItem
-from projection.retention.cut_offs import Preview, Pruned, Terms
+from projection.retention.cut_offs import CutOffs, Preview, Pruned
 from projection.rows import WorkRow
 
 
@@ -28,10 +28,10 @@ def lineages(ids: Sequence[int], preview: Preview | None) -> dict[int, list[Work
     }
 
 
-def per_event(ids: Sequence[int], terms: Terms, preview: Preview | None) -> Pruned:
+def per_event(ids: Sequence[int], cut_offs: CutOffs, preview: Preview | None) -> Pruned:
     """The unit for per-event items: each with its replays and their events, when all are past their term."""
     found = lineages(ids, preview)
-    rows = [row for lineage in found.values() if all(terms.is_over(row) for row in lineage) for row in lineage]
+    rows = [row for lineage in found.values() if all(cut_offs.is_over(row) for row in lineage) for row in lineage]
     return remove(rows, [row.event_id for row in rows], preview)
 
 

@@ -12,7 +12,8 @@ from projection.database import clock
 from projection.execution.worker import drain_claims
 from projection.integrity.invariants import audit
 from projection.models import Event, ProjectionProtocol, WorkFailure, WorkItem
-from projection.replay.replay import Replayed, replay
+from projection.replay.decision import Replayed
+from projection.replay.replay import replay
 from projection.states import State
 from tests.support.deliveries import Ingress, change, open_ingress, states
 from tests.support.flows_of_tests import recording

@@ -15,7 +15,8 @@ from projection.database.catalogue import execute
 from projection.execution.worker import drain_claims
 from projection.leases import Ending
 from projection.models import WorkItem
-from projection.replay.cancel import Refused, _cancel, cancel
+from projection.refusals import Refused
+from projection.replay.cancel import _cancel, cancel
 from projection.states import State
 from tests.support.deliveries import Ingress, change, changes, generations, open_ingress, states
 from tests.support.flows_of_tests import recording

@@ -20,7 +20,8 @@ from projection.admission import activation
 from projection.execution.worker import drain_claims
 from projection.flows import DeadLetter
 from projection.models import Event, WorkItem
-from projection.replay.replay import Replayed, replay
+from projection.replay.decision import Replayed
+from projection.replay.replay import replay
 from tests.support import factories
 from tests.support.deliveries import SETTINGS, Ingress, change, forget_caches, open_ingress
 from tests.support.flows_of_tests import recording

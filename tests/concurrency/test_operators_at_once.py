@@ -18,8 +18,9 @@ from projection.flows import DeadLetter
 from projection.models import WorkItem
 from projection.refusals import Refused
 from projection.replay.cancel import cancel, retry_now
+from projection.replay.decision import Deferred, Replayed
 from projection.replay.discard import discard
-from projection.replay.replay import Deferred, Replayed, replay, replay_many
+from projection.replay.replay import replay, replay_many
 from tests.support.deliveries import Ingress, change, open_ingress
 from tests.support.flows_of_tests import recording
 

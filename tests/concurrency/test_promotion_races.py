@@ -17,8 +17,11 @@ from projection.database import transactions
 from projection.execution.worker import drain_claims
 from projection.flows import DeadLetter, Generation
 from projection.models import Event, WorkItem
-from projection.replay.replay import Refused, Replayed, replay
-from projection.retention.prune import Terms, prune
+from projection.refusals import Refused
+from projection.replay.decision import Replayed
+from projection.replay.replay import replay
+from projection.retention.cut_offs import CutOffs
+from projection.retention.prune import prune
 from tests.support.deliveries import Ingress, change, changes, generations, open_ingress, ordinals, states
 from tests.support.flows_of_tests import recording
 from tests.support.gates import COMMIT, Gate, stopped_at
@@ -130,9 +133,9 @@ def dead_and_old(ingress: Ingress) -> str:
 
 def test_a_prune_that_waits_for_a_replay_keeps_what_is_replayed(ingress: Ingress) -> None:
     work_id = dead_and_old(ingress)
-    terms = Terms.of(30, 90)
+    cut_offs = CutOffs.of(30, 90)
     with stopped_at(Gate(COMMIT), lambda: replay(work_id, actor="me", reason="fixed")) as replaying:
-        pruning = Rival(lambda: prune(terms))
+        pruning = Rival(lambda: prune(cut_offs))
         pruning.waits()
     assert isinstance(replaying.result(), Replayed)
     pruning.result()
@@ -144,8 +147,8 @@ def test_a_prune_that_waits_for_a_replay_keeps_what_is_replayed(ingress: Ingress
 
 def test_a_replay_that_waits_for_a_prune_finds_nothing_to_replay(ingress: Ingress) -> None:
     work_id = dead_and_old(ingress)
-    terms = Terms.of(30, 90)
-    with stopped_at(Gate(COMMIT), lambda: prune(terms)) as pruning:
+    cut_offs = CutOffs.of(30, 90)
+    with stopped_at(Gate(COMMIT), lambda: prune(cut_offs)) as pruning:
         replaying = Rival(lambda: replay(work_id, actor="me", reason="fixed"))
         replaying.waits()
     assert pruning.result().work_items == 1

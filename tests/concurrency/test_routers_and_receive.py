@@ -12,7 +12,9 @@ from projection.admission.admit import lock_admission
 from projection.execution.worker import drain_claims
 from projection.flows import DeadLetter
 from projection.models import Event, WorkItem
-from projection.replay.replay import Refused, Replayed, replay
+from projection.refusals import Refused
+from projection.replay.decision import Replayed
+from projection.replay.replay import replay
 from tests.support.deliveries import change, changes, generations, open_ingress, states
 from tests.support.flows_of_tests import recording
 from tests.support.rivals import Rival, admission_open

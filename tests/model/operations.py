@@ -11,9 +11,11 @@ from projection.completion import lanes
 from projection.models import WorkItem
 from projection.refusals import Refused
 from projection.replay.cancel import cancel, retry_now
+from projection.replay.decision import Deferred, Target
 from projection.replay.discard import discard
-from projection.replay.replay import Deferred, Target, replay_many
-from projection.retention.prune import Terms, prune
+from projection.replay.replay import replay_many
+from projection.retention.cut_offs import CutOffs
+from projection.retention.prune import prune
 from tests.model import replays, retention
 from tests.model.choosing import Written, choose, pick, place
 from tests.model.comparison import compare, row_of, rows
@@ -181,12 +183,12 @@ class Prune(Written):
 
     def take(self, world: World) -> None:
         now = world.model.now
-        terms = Terms(now - timedelta(seconds=self.seconds), now - timedelta(seconds=self.seconds + self.dead_seconds))
-        before = prune(terms, dry_run=True)
+        cut_offs = CutOffs(now - timedelta(seconds=self.seconds), now - timedelta(seconds=self.seconds + self.dead_seconds))
+        before = prune(cut_offs, dry_run=True)
         compare(world)
         found = rows(world)
-        pruned = prune(terms)
+        pruned = prune(cut_offs)
         assert pruned == before
         left = set(WorkItem.objects.values_list("id", flat=True))
         kept = {work for work, row in found.items() if row.id in left}
-        assert (pruned.events, pruned.work_items) == retention.prune(world.model, terms.before, terms.dead_before, kept)
+        assert (pruned.events, pruned.work_items) == retention.prune(world.model, cut_offs.before, cut_offs.dead_before, kept)

@@ -27,7 +27,8 @@ from projection.models import Event, WorkItem
 from projection.replay.discard import discard
 from projection.replay.preview import preview_replays
 from projection.replay.replay import replay_many
-from projection.retention.prune import Terms, prune
+from projection.retention.cut_offs import CutOffs
+from projection.retention.prune import prune
 from tests.support.bulk_rows import copy_rows, hashed
 from tests.support.deliveries import Ingress, change, open_ingress
 from tests.support.flows_of_tests import recording
@@ -129,7 +130,7 @@ def test_no_statement_reads_the_rows_of_others(distinct: int, rows: int) -> None
         assert {sql: count for sql, count in found.items() if count > FEW} == {}
         before = clock.now() - timedelta(days=30)
         with server_work() as work:
-            prune(Terms(before, before), dry_run=True)
+            prune(CutOffs(before, before), dry_run=True)
             prune_receipts(before)
         assert work.rows_read < FEW, "nothing is old"
         with reads_counted() as walked:
@@ -138,5 +139,5 @@ def test_no_statement_reads_the_rows_of_others(distinct: int, rows: int) -> None
         assert {sql: count for sql, count in walked.items() if count > WALKS * 2 * OTHERS} == {}
         after = clock.now() + timedelta(days=1)
         with reads_counted() as pruned:
-            prune(Terms(after, after), dry_run=True)
+            prune(CutOffs(after, after), dry_run=True)
         assert {sql: count for sql, count in pruned.items() if count > WALKS * OTHERS} == {}

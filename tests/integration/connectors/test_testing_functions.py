@@ -7,7 +7,8 @@ import pytest
 from connectors.models import Receipt
 from connectors.testing import assert_inputs, configure, deliver, drain, generations, inputs_of, settle
 from projection.flows import DeadLetter
-from projection.replay.replay import Replayed, replay
+from projection.replay.decision import Replayed
+from projection.replay.replay import replay
 from tests.support.flows_of_tests import recording
 
 pytestmark = pytest.mark.usefixtures("database")

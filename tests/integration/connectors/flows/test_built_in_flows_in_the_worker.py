@@ -19,7 +19,8 @@ from connectors.models import Connection, Receipt, Record
 from connectors.testing import assert_inputs, configure, deliver, drain, generations, settle
 from projection.database.clock import now
 from projection.models import Event, WorkFailure
-from projection.replay.replay import Replayed, replay
+from projection.replay.decision import Replayed
+from projection.replay.replay import replay
 from tests.support.receiver import Receiver, Reply
 
 pytestmark = pytest.mark.usefixtures("database")

@@ -14,7 +14,8 @@ from projection.execution.worker import drain_claims
 from projection.flows import DeadLetter
 from projection.integrity.invariants import audit
 from projection.models import Event, WorkItem
-from projection.replay.replay import Refused, Replayed, Result
+from projection.refusals import Refused
+from projection.replay.decision import Replayed, Result
 from tests.support import commands, factories
 from tests.support.deliveries import Ingress, change, changes, generations, open_ingress, ordinals
 from tests.support.flows_of_tests import recording

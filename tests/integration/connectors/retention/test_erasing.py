@@ -26,8 +26,9 @@ from projection.flows import DeadLetter
 from projection.integrity.repair import repair
 from projection.models import Event, WorkFailure, WorkItem
 from projection.refusals import Refused
+from projection.replay.decision import Replayed
 from projection.replay.preview import preview_replays
-from projection.replay.replay import Replayed, replay
+from projection.replay.replay import replay
 from tests.support import commands, console_world
 from tests.support.deliveries import Ingress, change, open_ingress
 from tests.support.flows_of_tests import recording

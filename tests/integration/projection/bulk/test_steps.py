@@ -19,7 +19,8 @@ from projection.execution.worker import drain_claims
 from projection.flows import DeadLetter
 from projection.job_models import Job, JobItem
 from projection.models import Event, WorkItem
-from projection.replay.replay import Replayed, replay
+from projection.replay.decision import Replayed
+from projection.replay.replay import replay
 from tests.support.deliveries import change, changes, generations, open_ingress, states
 from tests.support.flows_of_tests import recording
 from tests.support.gates import is_statement

@@ -7,7 +7,9 @@ import pytest
 from projection.execution.worker import drain_claims
 from projection.flows import DeadLetter, RetryLater, Skip
 from projection.models import Event, WorkFailure, WorkItem
-from projection.replay.replay import Refused, Replayed, replay
+from projection.refusals import Refused
+from projection.replay.decision import Replayed
+from projection.replay.replay import replay
 from tests.support.deliveries import change, changes, generations, open_ingress, ordinals, states
 from tests.support.flows_of_tests import recording
 

@@ -8,7 +8,8 @@ import pytest
 
 from projection.execution.worker import drain_claims
 from projection.models import WorkItem
-from projection.replay.cancel import Cancelled, Refused, cancel
+from projection.refusals import Refused
+from projection.replay.cancel import Cancelled, cancel
 from projection.states import State
 from tests.support.deliveries import Ingress, change, changes, generations, open_ingress, states
 from tests.support.flows_of_tests import recording

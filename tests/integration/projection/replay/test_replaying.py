@@ -15,9 +15,11 @@ from projection.execution.worker import drain_claims
 from projection.facts import RouteFacts
 from projection.flows import DeadLetter, Skip
 from projection.models import Event, WorkItem
+from projection.refusals import Refused
 from projection.replay.cancel import cancel
+from projection.replay.decision import Deferred, Replayed
 from projection.replay.discard import discard
-from projection.replay.replay import Deferred, Refused, Replayed, replay, replay_many
+from projection.replay.replay import replay, replay_many
 from projection.states import State
 from tests.support.deliveries import Ingress, change, changes, generations, open_ingress, states
 from tests.support.flows_of_tests import Recorder, recording

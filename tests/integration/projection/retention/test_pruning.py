@@ -16,8 +16,11 @@ from projection.execution.worker import drain_claims
 from projection.flows import DeadLetter
 from projection.integrity.invariants import audit
 from projection.models import Event, WorkFailure, WorkItem
-from projection.replay.replay import Refused, Replayed, replay
-from projection.retention.prune import Preview, Pruned, Terms, prune
+from projection.refusals import Refused
+from projection.replay.decision import Replayed
+from projection.replay.replay import replay
+from projection.retention.cut_offs import CutOffs, Preview, Pruned
+from projection.retention.prune import prune
 from tests.support import commands
 from tests.support.bulk_rows import make_old
 from tests.support.deliveries import Ingress, change, changes, generations, open_ingress, ordinals
@@ -36,8 +39,8 @@ def age(days: int, **only: object) -> None:
     Receipt.objects.update(received_at=F("received_at") - days * DAY)
 
 
-def terms() -> Terms:
-    return Terms.of(30, 90)
+def cut_offs() -> CutOffs:
+    return CutOffs.of(30, 90)
 
 
 def run_generations(ingress: Ingress, contact: int, counts: list[int], *, die: int | None = None) -> None:
@@ -55,9 +58,9 @@ def test_a_projection_keeps_its_newest_generation_and_the_inputs_of_what_stays()
     run_generations(ingress, 7, [3, 2, 4])
     age(31)
     expected = Pruned(events=5, work_items=2)
-    assert prune(terms(), dry_run=True) == expected
-    assert prune(terms()) == expected
-    assert prune(terms()) == Pruned()
+    assert prune(cut_offs(), dry_run=True) == expected
+    assert prune(cut_offs()) == expected
+    assert prune(cut_offs()) == Pruned()
     assert len(ordinals(7)) == 4
     assert [item.state for item in generations(7)] == ["processed"]
     assert audit().ok
@@ -73,7 +76,7 @@ def test_nothing_before_its_term() -> None:
     ingress.route()
     run_generations(ingress, 7, [1, 1, 1])
     age(29)
-    assert prune(terms()) == Pruned()
+    assert prune(cut_offs()) == Pruned()
 
 
 def test_a_young_generation_keeps_all_later_ones() -> None:
@@ -82,7 +85,7 @@ def test_a_young_generation_keeps_all_later_ones() -> None:
     run_generations(ingress, 7, [1, 1, 1])
     age(31)
     WorkItem.objects.filter(id=generations(7)[0].id).update(terminal_at=clock.now())
-    assert prune(terms()) == Pruned(), "only the oldest end may go"
+    assert prune(cut_offs()) == Pruned(), "only the oldest end may go"
 
 
 def test_an_undiscarded_dead_letter_has_its_own_term() -> None:
@@ -90,9 +93,9 @@ def test_an_undiscarded_dead_letter_has_its_own_term() -> None:
     ingress.route()
     run_generations(ingress, 7, [1, 1, 1], die=0)
     age(31)
-    assert prune(terms()) == Pruned()
+    assert prune(cut_offs()) == Pruned()
     WorkItem.objects.filter(state="dead").update(discarded_at=clock.now())
-    assert prune(terms()) == Pruned(events=2, work_items=2)
+    assert prune(cut_offs()) == Pruned(events=2, work_items=2)
     assert not WorkFailure.objects.exists()
 
 
@@ -101,7 +104,7 @@ def test_dead_letters_go_after_their_longer_term() -> None:
     ingress.route()
     run_generations(ingress, 7, [1, 1, 1], die=0)
     age(91)
-    assert prune(terms()) == Pruned(events=2, work_items=2)
+    assert prune(cut_offs()) == Pruned(events=2, work_items=2)
 
 
 def test_a_replayed_item_and_its_replay_go_together() -> None:
@@ -113,12 +116,12 @@ def test_a_replayed_item_and_its_replay_go_together() -> None:
     run_generations(ingress, 8, [1])
     run_generations(ingress, 7, [1])
     age(91, state="dead")
-    assert prune(terms()) == Pruned(), "its replay is retained"
+    assert prune(cut_offs()) == Pruned(), "its replay is retained"
     again = replay(dead.work_id, actor="me", reason="again")
     assert isinstance(again, Refused)
     assert again.code == "already_replayed"
     age(91, state="processed")
-    assert prune(terms()) == Pruned(events=3, work_items=2)
+    assert prune(cut_offs()) == Pruned(events=3, work_items=2)
     assert audit().ok
 
 
@@ -128,7 +131,7 @@ def test_per_event_work_goes_with_its_event() -> None:
     run_generations(ingress, 7, [3])
     age(31)
     WorkItem.objects.filter(id=generations(7)[1].id).update(terminal_at=clock.now())
-    assert prune(terms()) == Pruned(events=2, work_items=2)
+    assert prune(cut_offs()) == Pruned(events=2, work_items=2)
     assert len(ordinals(7)) == 1
     assert audit().ok
 
@@ -139,10 +142,10 @@ def test_receipts_go_once_nothing_of_them_is_kept_and_waiting_ones_never() -> No
     run_generations(ingress, 7, [2])
     ingress.send(change(8))
     age(31)
-    before: datetime = terms().before
+    before: datetime = cut_offs().before
     assert prune_receipts(before) == 0
     assert retain(dry_run=True).receipts == 1, "of which nothing is kept once its events are gone"
-    prune(terms())
+    prune(cut_offs())
     assert prune_receipts(before, preview=Preview()) == 1
     assert prune_receipts(before) == 1
     assert [receipt.state for receipt in Receipt.objects.all()] == ["pending"]
@@ -151,9 +154,9 @@ def test_receipts_go_once_nothing_of_them_is_kept_and_waiting_ones_never() -> No
 def test_unrouted_facts_go_after_the_ordinary_term() -> None:
     ingress = open_ingress()
     ingress.admit(*changes(7, 2))
-    assert prune(terms()) == Pruned()
+    assert prune(cut_offs()) == Pruned()
     age(31)
-    assert prune(terms()) == Pruned(events=2, work_items=0)
+    assert prune(cut_offs()) == Pruned(events=2, work_items=0)
 
 
 def test_the_command_prunes() -> None:
@@ -176,9 +179,9 @@ def test_rows_from_before_ordinals_go_with_the_generation_that_represents_them()
     old = work_row(own, "processed", terminal_at=now - 95 * DAY)
     newest = work_row(second, "processed", terminal_at=now - 94 * DAY)
     expected = Pruned(events=2, work_items=1)
-    assert prune(terms(), dry_run=True) == expected
-    assert prune(terms()) == expected
-    assert prune(terms()) == Pruned()
+    assert prune(cut_offs(), dry_run=True) == expected
+    assert prune(cut_offs()) == expected
+    assert prune(cut_offs()) == Pruned()
     assert set(Event.objects.values_list("id", flat=True)) == {late.id, second.id}, f"of {first.id}, {own.id} too"
     assert list(WorkItem.objects.values_list("id", flat=True)) == [newest.id], f"not {old.id}"
 
@@ -192,7 +195,7 @@ def test_what_is_replayed_just_now_is_kept_whole(mode: str) -> None:
     (dead, *_) = (item for item in generations(7) if item.state == "dead")
     assert isinstance(replay(dead.work_id, actor="me", reason="fixed"), Replayed)
     kept = set(WorkItem.objects.filter(work_id=dead.work_id).values_list("id", flat=True))
-    assert prune(terms(), dry_run=True) == prune(terms())
+    assert prune(cut_offs(), dry_run=True) == prune(cut_offs())
     assert kept <= set(WorkItem.objects.values_list("id", flat=True))
     with recording() as seen:
         drain_claims()
@@ -203,7 +206,7 @@ def test_a_dry_run_counts_unrouted_facts_and_keeps_them() -> None:
     ingress = open_ingress()
     ingress.admit(*changes(7, 2))
     age(31)
-    assert prune(terms(), dry_run=True) == Pruned(events=2)
+    assert prune(cut_offs(), dry_run=True) == Pruned(events=2)
     assert Event.objects.count() == 2
 
 
@@ -214,8 +217,8 @@ def test_a_row_from_before_ordinals_that_is_not_over_keeps_nothing_older() -> No
     work_row(old, "processed", terminal_at=now - 95 * DAY)
     work_row(own, "processed", terminal_at=now - 94 * DAY)
     work_row(late, "processed", terminal_at=now - DAY)
-    assert prune(terms(), dry_run=True) == Pruned(events=2, work_items=2)
-    assert prune(terms()) == Pruned(events=2, work_items=2)
+    assert prune(cut_offs(), dry_run=True) == Pruned(events=2, work_items=2)
+    assert prune(cut_offs()) == Pruned(events=2, work_items=2)
     assert [item.event_id for item in WorkItem.objects.all()] == [late.id]
 
 
@@ -230,10 +233,10 @@ def test_what_a_swept_copy_has_done_is_done_once_however_early_a_run_ends(stop_a
         drain_claims()
         make_old()
         asked = iter(range(10))
-        prune(terms(), stop=lambda: next(asked) >= stop_after)
+        prune(cut_offs(), stop=lambda: next(asked) >= stop_after)
         assert sweep().copies == 0
         drain_claims()
-        prune(terms())
+        prune(cut_offs())
         assert sweep().copies == 0
     assert len(seen.runs) == 1
     assert not Event.objects.exists()
