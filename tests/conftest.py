@@ -14,14 +14,28 @@ from django.conf import settings
 from django.contrib.auth import hashers
 from django.db import connection, connections
 from django.test.utils import setup_databases, teardown_databases
+from hypothesis import HealthCheck
+from hypothesis import settings as examples
 
 from connectors.operations.ingress_audit import audit_everything
 from script.lib.bytecode import keep_bytecode
 from tests.support.receiver import Receiver, receiving
 
 keep_bytecode(os.environ)
+examples.register_profile("suite", suppress_health_check=[HealthCheck.too_slow], deadline=None)
+examples.load_profile("suite")  # how long an example takes is the machine's business: several workers share it
 
 KEPT_TABLES = {"django_migrations", "django_content_type", "auth_permission", "auth_group", "auth_group_permissions"}
+
+
+LONGEST_FIRST = ("acceptance", "model", "browser", "bench", "concurrency", "integration", "unit")
+"""Folders of tests. A file that takes minutes has to begin early, or one worker ends long after the others."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Kinds of tests in the order in which workers take them; within a kind the files keep their order."""
+    places = {kind: place for place, kind in enumerate(LONGEST_FIRST)}
+    items.sort(key=lambda item: places.get(item.nodeid.split("/")[1], len(places)))
 
 
 def empty_tables() -> None:

@@ -1,7 +1,8 @@
 """Runs every check and the suite; `script/test` calls it after its set-up.
 
-With arguments only pytest runs, with these; `--coverage` alone is the whole run with the floor of branch coverage (not every time: it
-makes the suite 20 to 40 % slower). The suite's own database is a MariaDB under `.local/test/`, or the server that
+With arguments only pytest runs, with these. `--quick` alone leaves out what takes minutes: it runs the checks, the unit tests and one
+delivery from HTTP to its record. `--coverage` alone is the whole run with the floor of branch coverage (not every time: it makes the
+suite 20 to 40 % slower). The suite's own database is a MariaDB under `.local/test/`, or the server that
 HEADRACE_DATABASE_URL names; pytest makes `test_<name>` on it, afresh each time. Exit code 0 = everything passed.
 """
 
@@ -11,7 +12,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
@@ -29,16 +31,22 @@ from script.lib.coverage_floor import MEASURED, figure, shortfall  # noqa: E402 
 
 BIN: Final = Path(sys.executable).parent
 CHECKS: Final = {
-    "ruff format": ["ruff", "format", "--check", "."],
-    "ruff check": ["ruff", "check", "."],
     "mypy": ["mypy"],
     "imports": ["lint-imports", "--no-cache"],
+    "ruff format": ["ruff", "format", "--check", "."],
+    "ruff check": ["ruff", "check", "."],
     "dependencies": ["deptry", "."],
     "migrations": ["python", "manage.py", "makemigrations", "--check", "--dry-run"],
     "django": ["python", "manage.py", "check"],
 }
-WORKERS: Final = 2
-"""Processes of the suite, each with a database of its own."""
+"""The slowest first: as many as there are processors run beside each other."""
+WORKERS: Final = 3
+"""Processes of the suite, each with a database of its own: one more than processors, as some of them wait for others."""
+SHARED_OUT: Final = ["-n", str(WORKERS), "--dist", "loadfile", "--no-loadscope-reorder"]
+"""A file is one worker's, in the order of `tests/conftest.py`."""
+QUICK: Final = "--quick"
+LEFT_OUT_OF_QUICK: Final = ("dependencies", "migrations", "django")
+QUICK_SUITE: Final = ["tests/unit", "tests/integration/test_one_delivery.py", "-n", "2", "--dist", "loadfile"]
 COVERAGE: Final = "--coverage"
 STATE: Final = CHECKOUT / ".local" / "test"
 
@@ -68,6 +76,13 @@ def passes(name: str, command: list[str], environ: Mapping[str, str]) -> bool:
     return done.returncode == 0
 
 
+def failing(names: Iterable[str], environ: Mapping[str, str]) -> list[str]:
+    """Run these checks beside each other; those that failed."""
+    with ThreadPoolExecutor(os.cpu_count()) as beside:
+        done = {name: beside.submit(passes, name, CHECKS[name], environ) for name in names}
+    return [name for name, passed in done.items() if not passed.result()]
+
+
 def keeps_its_floor(report: Path) -> bool:
     """Say the branch figure of a run, and what it lacks."""
     found = json.loads(report.read_text(encoding="utf-8"))
@@ -79,17 +94,19 @@ def keeps_its_floor(report: Path) -> bool:
 
 def run(arguments: list[str]) -> int:
     keep_bytecode(os.environ)
-    measured = arguments == [COVERAGE]
-    arguments = [] if measured else arguments
+    measured, quick = arguments == [COVERAGE], arguments == [QUICK]
+    given = [] if measured or quick else arguments
     with ExitStack() as held:
         installation = open_installation(test_environment(os.environ), durable=False)
         if installation.private is not None:
             held.enter_context(Use(installation.private))
         environ = dict(installation.environ)
         ensure_database_of(environ)
-        failed = [] if arguments else [name for name, command in CHECKS.items() if not passes(name, command, environ)]
-        passes("static files", ["python", "manage.py", "collectstatic", "--no-input", "--verbosity", "0"], environ)
-        suite = ["pytest", "--create-db", *(arguments or ["-n", str(WORKERS), "--dist", "loadfile"])]
+        checks = [] if given else [name for name in CHECKS if not (quick and name in LEFT_OUT_OF_QUICK)]
+        failed = failing(checks, environ)
+        if not quick:
+            passes("static files", ["python", "manage.py", "collectstatic", "--no-input", "--verbosity", "0"], environ)
+        suite = ["pytest", "--create-db", *(QUICK_SUITE if quick else given or SHARED_OUT)]
         report = STATE / "coverage.json"
         if measured:
             STATE.mkdir(parents=True, exist_ok=True)
@@ -99,7 +116,7 @@ def run(arguments: list[str]) -> int:
     if measured and not code:
         code = int(not keeps_its_floor(report))
     if failed:
-        say(f"{len(CHECKS) - len(failed)} checks passed, {len(failed)} failed: {', '.join(failed)}")
+        say(f"{len(checks) - len(failed)} checks passed, {len(failed)} failed: {', '.join(failed)}")
     return code or int(bool(failed))
 
 
