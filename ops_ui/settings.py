@@ -8,6 +8,7 @@ from typing import Any
 from ops_ui.config import environment
 from ops_ui.config.alert_targets import MailServer
 from ops_ui.config.database_url import bounded, database
+from projection.runtime.django_q.cluster_settings import cluster_settings
 
 BASE_DIR = environment.CHECKOUT
 _env: dict[str, Any] = environment.read()
@@ -172,18 +173,4 @@ SILENCED_SYSTEM_CHECKS = [
 RESIDENT_BUDGET_SECONDS = 600
 """How long a resident loop runs inside one django-q2 task before it hands over to its successor."""
 LONGEST_FLOW_TIMEOUT_SECONDS = 300
-
-Q_CLUSTER = {
-    "name": "headrace",
-    "orm": "default",
-    "broker_class": "projection.runtime.django_q.queue_clock.Queue",  # by the database's clock
-    "workers": 4,
-    "poll": 2,
-    "save_limit": -1,
-    "catch_up": False,
-    "ack_failures": True,
-    "max_attempts": 1,
-    "timeout": RESIDENT_BUDGET_SECONDS + LONGEST_FLOW_TIMEOUT_SECONDS + 60,
-    "retry": RESIDENT_BUDGET_SECONDS + LONGEST_FLOW_TIMEOUT_SECONDS + 180,
-    "guard_cycle": 1,
-}
+Q_CLUSTER = cluster_settings(RESIDENT_BUDGET_SECONDS, LONGEST_FLOW_TIMEOUT_SECONDS)

@@ -26,8 +26,8 @@ from django.core import checks
 
 from ops_ui.config.database_url import demands_tls, is_local
 from projection import flows
+from projection.runtime.django_q.cluster_settings import HAND_OVER_SECONDS
 
-HAND_OVER_SECONDS: Final = 60
 Q2_RETRY_SECONDS: Final = 60
 """django-q2's own, where the settings name none. Of `timeout` its own is none."""
 

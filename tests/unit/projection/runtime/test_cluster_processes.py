@@ -1,4 +1,4 @@
-"""The cluster's own processes: what they say when they end."""
+"""The cluster's own processes: what they say when they end, and what a second signal does."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import json
 
 import pytest
 from django.db import InterfaceError, OperationalError
+from django_q.cluster import Cluster
 
-from projection.runtime.django_q.cluster import in_one_line
+from projection.runtime.django_q import cluster_stop
+from projection.runtime.django_q.cluster import StoppingCluster, in_one_line
 
 
 def monitor(error: Exception | None) -> None:
@@ -29,3 +31,19 @@ def test_any_other_fault_stays_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == ""
     with pytest.raises(ValueError, match="a bug"):
         in_one_line(monitor, ValueError("a bug"))
+
+
+def test_a_second_signal_in_the_middle_of_a_stop_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+    cluster = object.__new__(StoppingCluster)  # without the signal handlers of a real one
+
+    def interrupted(_self: object) -> bool:
+        done.append("stopped")
+        assert cluster.stop() is False, "the signal's handler calls it"
+        return True
+
+    monkeypatch.setattr(Cluster, "stop", interrupted)
+    monkeypatch.setattr(cluster_stop, "stop_all", lambda: done.append("told the loops"))
+    monkeypatch.setattr("projection.runtime.django_q.cluster.start_loops_if_possible", lambda _reason: done.append("handed over"))
+    assert cluster.stop() is True
+    assert done == ["told the loops", "stopped", "handed over"]
