@@ -85,11 +85,11 @@ class Beginning:
 def begin() -> Beginning:
     """Install the packs, their endpoints and the routes."""
     forget_caches()
-    packs = [packs.install(name, "generic", actor="model", settings=SETTINGS) for name in NAMESPACES]
-    for pack in packs:
+    installed = [packs.install(name, "generic", actor="model", settings=SETTINGS) for name in NAMESPACES]
+    for pack in installed:
         factories.endpoint(pack)
     facts = [routes.publish(name, draft, actor="model").route_facts for name in NAMESPACES for draft in DRAFTS]
-    return Beginning({model: list(model.objects.all()) for model in CONFIGURED}, tuple(facts), tuple(packs))
+    return Beginning({model: list(model.objects.all()) for model in CONFIGURED}, tuple(facts), tuple(installed))
 
 
 def never_called(_: object) -> None:
