@@ -192,7 +192,7 @@ class World:
         else:
             models.Route.objects.filter(id=self.facts[what].id).update(paused_at=at)  # type: ignore[index]  # the third kind of pause
 
-    def store_within(self, namespace: str, items: Sequence[values.Item]) -> None:
+    def store(self, namespace: str, items: Sequence[values.Item]) -> None:
         """One delivery; its receipt waits to be routed."""
         body = json.dumps({"events": [json.loads(item.payload) for item in items]}).encode()
         outcome = store_within(self.endpoints[namespace], IngressRequest("POST", "https://hooks.example.com/", Headers({}), body))
