@@ -73,7 +73,7 @@ def test_what_drains_the_spool(nursery: Nursery, tmp_path: Path, settings: Any) 
         assert spool_files.is_empty()
         world.go_on()
         world.assert_whole()
-    assert rooms(kills.points) == {"spool_drain._store"}
+    assert rooms(kills.points) == {"drain._store"}
 
 
 def test_what_routes(nursery: Nursery) -> None:

@@ -17,6 +17,8 @@ from typing import Any, Final
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
 
+from tests.support.running import CHECKOUT
+
 COMMIT: Final = "COMMIT"
 _WRITE: Final = re.compile(
     r"\s*(INSERT\s+(?:IGNORE\s+)?INTO|UPDATE|DELETE\s+FROM|REPLACE\s+INTO)\s+`?(?:_System_Connector)?(\w+)", re.IGNORECASE
@@ -122,7 +124,11 @@ def room() -> str:
         path = Path(frame.f_code.co_filename)
         if frame.f_code.co_name == "run_unit":
             return str(frame.f_locals["verb"])
-        if own is None and path.parent.name in _PRODUCT and path.name not in _CARRIERS:
+        if own is None and _is_of_the_product(path) and path.name not in _CARRIERS:
             own = f"{path.stem}.{frame.f_code.co_name}"
         frame = frame.f_back
     return own or "?"
+
+
+def _is_of_the_product(path: Path) -> bool:
+    return path.is_relative_to(CHECKOUT) and path.relative_to(CHECKOUT).parts[0] in _PRODUCT
