@@ -4,7 +4,9 @@
 
 The digests are keyed by the file's own random key (it stands in the file's name and nowhere else), so that nothing a sender puts into
 a body can pass for a record: after damage the next record is found by searching. A record that was being written when its process
-died is incomplete at the end of its file: it was never answered for. Why not SQLite: docs/decisions/0015-libraries-measured-and-not-taken.md.
+died is incomplete at the end of its file: it was never answered for.
+
+Why not SQLite: docs/decisions/0015-libraries-measured-and-not-taken.md.
 """
 
 from __future__ import annotations
