@@ -1,6 +1,6 @@
 """Deliveries whose signature did not match, kept apart for a while.
 
-A provider that never retries (GitHub) would lose them for ever after a botched rotation. They are never routed; the room `reverify`
+A provider that never retries (GitHub) would lose them for ever after a botched rotation. They are never routed; `operations.reverify`
 admits those that the endpoint's present secrets do verify.
 """
 
