@@ -1,80 +1,75 @@
-"""Atomic attempts in their turn: they run one after another in the worker's own thread, each when its rate limit lets it start.
+"""The executor of atomic flows: they run one after another in the worker's own thread, each when its rate limit lets it start.
 
-What must wait for its moment waits here, under its lease, while the worker claims and runs other work. Joins no transaction.
+What must wait for its moment waits here, under its lease, while the worker claims and runs other work.
 """
 
 from __future__ import annotations
 
-import heapq
-import itertools
-import threading
 from collections.abc import Callable, Collection, Sequence
-from time import monotonic
-from typing import Final
 
 from projection.execution.attempts import Attempt
-from projection.limits import rate_limits, route_limits
-from projection.limits.destinations import destination_of
+from projection.execution.execute import run_atomic
+from projection.execution.heartbeat import Heartbeat
+from projection.execution.waiting import Waiting
+from projection.leases import Ending
+from projection.limits import starts
+from projection.runtime.stop_flag import Stop
 
 Group = list[Attempt]
 
 
-def may_start(attempt: Attempt) -> bool:
-    """Whether its rate limit lets an attempt begin now: at its own moment it does; one that is late needs another slot, if there is one.
+class AtomicQueue:
+    """What waits in one worker. Its thread runs what is due; any thread may take back what is not to start.
 
-    No statement but for one that is late. Raises the database's error.
+    `ended` takes what has ended, written together with the flows' own writes; `hand_back` what came too late for its slot.
     """
-    late = monotonic() - attempt.claimed.starts_at
-    terms = route_limits.find(attempt.claimed.route.id) if attempt.claimed.starts_at else None
-    if terms is None or terms.limit_key is None or late <= rate_limits.LATE_SECONDS + terms.spacing:
-        return True
-    return rate_limits.again(terms.limit_key)
 
+    def __init__(
+        self,
+        heartbeat: Heartbeat,
+        stop: Stop,
+        ended: Callable[[Sequence[Ending]], None],
+        hand_back: Callable[[Sequence[Attempt]], None],
+    ) -> None:
+        self._heartbeat, self._stop, self._ended, self._hand_back = heartbeat, stop, ended, hand_back
+        self._waiting = Waiting()
 
-class InTurn:
-    """What waits in one worker. Its thread takes what is due; any thread may take back what is not to start."""
+    def submit(self, attempts: Sequence[Attempt]) -> None:
+        self._waiting.add(attempts)
 
-    def __init__(self) -> None:
-        self._lock: Final = threading.Lock()
-        self._heap: list[tuple[float, int, Attempt]] = []
-        """(moment, number, attempt)."""
-        self._numbers: Final = itertools.count()
+    def seconds(self, most: float) -> float:
+        return self._waiting.seconds(most)
 
-    def __len__(self) -> int:
-        return len(self._heap)
+    def take_back(self, destinations: Collection[str] | None = None) -> list[Attempt]:
+        return self._waiting.take_back(destinations)
 
-    def add(self, attempts: Sequence[Attempt]) -> None:
-        with self._lock:
-            for attempt in attempts:
-                heapq.heappush(self._heap, (attempt.claimed.starts_at, next(self._numbers), attempt))
+    def is_idle(self) -> bool:
+        return not self._waiting
 
-    def due(self) -> list[Group]:
+    def take_due(self) -> list[Group]:
         """What may start now, taken out: groups of one flow, for one transaction where that is possible.
 
         One of a limited route goes alone, so that it starts at its moment and not when those before it have run; those of a batch flow
         start together anyway.
         """
         groups: dict[tuple[str, int], Group] = {}
-        with self._lock:
-            now = monotonic()
-            while self._heap and self._heap[0][0] <= now:
-                moment, number, attempt = heapq.heappop(self._heap)
-                is_alone = moment > 0 and not attempt.flow.batch
-                groups.setdefault((attempt.flow.name, number if is_alone else -1), []).append(attempt)
+        for moment, number, attempt in self._waiting.take_due():
+            is_alone = moment > 0 and not attempt.flow.batch
+            groups.setdefault((attempt.flow.name, number if is_alone else -1), []).append(attempt)
         return list(groups.values())
 
-    def seconds(self, most: float) -> float:
-        """Until the next may start, at most `most`."""
-        with self._lock:
-            return min(most, max(0.0, self._heap[0][0] - monotonic())) if self._heap else most
+    def run(self, groups: Sequence[Group]) -> None:
+        """Run what was due, without the lock. What goes wrong in the database is raised; their leases run out then."""
+        try:
+            for group in groups:
+                may = {one.lease: starts.limit_allows(one.claimed.route.id, one.claimed.starts_at) for one in group}
+                self._hand_back([one for one in group if not may[one.lease]])
+                ended = run_atomic([one for one in group if may[one.lease]], started=self._started, stop=self._stop)
+                self._ended([ending for one in ended for ending in one.written])
+        finally:
+            self._heartbeat.watch(None)
+            self._heartbeat.drop(attempt.lease for group in groups for attempt in group)
 
-    def take_back(self, destinations: Collection[str] | None = None) -> Group:
-        """What waits (for these destinations, or at all), taken out: it is not to start here."""
-        return self._take(lambda one: destinations is None or destination_of(one.claimed.route) in destinations)
-
-    def _take(self, is_wanted: Callable[[Attempt], bool]) -> Group:
-        with self._lock:
-            taken = [one for one in self._heap if is_wanted(one[2])]
-            self._heap = [one for one in self._heap if not is_wanted(one[2])]
-            heapq.heapify(self._heap)
-        return [attempt for _, _, attempt in taken]
+    def _started(self, attempt: Attempt) -> None:
+        self._heartbeat.started(attempt.lease, attempt.flow.timeout)
+        self._heartbeat.watch(attempt.flow.timeout)

@@ -13,11 +13,12 @@ from django.db.models import F
 
 from projection import flows
 from projection.claiming.rescue import rescue
-from projection.execution import thread_pool
+from projection.execution import dispatcher
 from projection.execution.heartbeat import Heartbeat
 from projection.execution.worker import ClaimWorker, drain_claims
 from projection.facts import RetryPolicy
 from projection.flows import DeadLetter, Generation, LeaseLost, RetryLater, Skip
+from projection.limits import starts
 from projection.models import Destination, Event, WorkFailure, WorkItem
 from projection.safe_text import ERROR_TEXT_BYTES
 from projection.states import State
@@ -322,8 +323,8 @@ def released() -> Iterator[threading.Event]:
 def test_a_flow_past_its_time_out_is_recorded_and_its_siblings_are_handed_back(
     released: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(thread_pool, "TICK_SECONDS", 0.02)
-    monkeypatch.setattr(thread_pool, "THREADS_A_DESTINATION", 1)
+    monkeypatch.setattr(dispatcher, "TICK_SECONDS", 0.02)
+    monkeypatch.setattr(starts, "A_DESTINATION", 1)
     ingress = per_event()
     ingress.admit(*[change(n) for n in range(4)])
 
@@ -346,7 +347,7 @@ def test_a_flow_past_its_time_out_is_recorded_and_its_siblings_are_handed_back(
 
 
 def test_what_a_stuck_thread_reports_later_changes_nothing(released: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(thread_pool, "TICK_SECONDS", 0.02)
+    monkeypatch.setattr(dispatcher, "TICK_SECONDS", 0.02)
     ingress = per_event()
     ingress.admit(change(7))
     raised: list[BaseException] = []

@@ -10,7 +10,7 @@ from time import monotonic
 import pytest
 
 from projection.database import clock
-from projection.execution import atomic_queue, worker
+from projection.execution import worker
 from projection.execution.worker import claim_loop, drain_claims
 from projection.facts import RateLimit
 from projection.limits import rate_limits
@@ -156,7 +156,7 @@ def test_who_comes_too_late_takes_another_slot(late: str, monkeypatch: pytest.Mo
         slots.append(RateBucket.objects.get().next_slot_at)
         return granted
 
-    monkeypatch.setattr(atomic_queue.rate_limits, "again", a_minute_later)
+    monkeypatch.setattr(rate_limits, "again", a_minute_later)
     before = clock.now()
     with recording(late, atomic=late == "test.atomic"):
         assert drain_claims() == 1
@@ -174,7 +174,7 @@ def test_who_comes_too_late_and_finds_none_is_handed_back_for_a_later_one(late: 
             return False
         return True
 
-    monkeypatch.setattr(atomic_queue.rate_limits, "again", none_at_first)
+    monkeypatch.setattr(rate_limits, "again", none_at_first)
     with recording(late, atomic=late == "test.atomic") as seen:
         run_all()
     assert (len(refused), len(seen.runs)) == (7, 5)

@@ -13,13 +13,15 @@ from django.db import OperationalError
 
 from projection.claiming.claim import ClaimedBatch
 from projection.completion import complete as completion
-from projection.execution import thread_pool, worker
+from projection.execution import dispatcher, thread_pool, worker
 from projection.execution.attempts import Attempt
-from projection.execution.thread_pool import SideBySide
+from projection.execution.dispatcher import Dispatcher
+from projection.execution.heartbeat import Heartbeat
 from projection.execution.worker import claim_loop, drain_claims
 from projection.facts import RateLimit
 from projection.flows import Generation
 from projection.leases import Ending
+from projection.limits import starts
 from projection.models import WorkFailure, WorkItem
 from projection.states import State
 from tests.support.deliveries import change, open_ingress
@@ -55,8 +57,21 @@ class Written:
         self.abandoned.append(ending.work_id)
 
 
+class ByTest(Dispatcher):
+    """Runs, writes and abandons as the test says."""
+
+    def __init__(
+        self,
+        run: Callable[[Attempt], Ending | None],
+        write: Callable[[Sequence[Ending]], None],
+        abandon: Callable[[Ending], None],
+    ) -> None:
+        super().__init__(Heartbeat("worker"))
+        self._pool._run, self._write, self._abandon = run, write, abandon  # type: ignore[method-assign]  # as above
+
+
 def run_all(attempts: Sequence[Attempt], written: Written, run: Callable[[Attempt], Ending | None]) -> None:
-    pool = SideBySide(run, written.write, written.abandon)
+    pool = ByTest(run, written.write, written.abandon)
     pool.submit(attempts)
     pool.close()
 
@@ -88,7 +103,7 @@ def test_a_conflict_that_does_not_end_in_its_unit_is_tried_again_without_running
 
 def test_endings_wait_while_the_database_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = [True, True, False]
-    monkeypatch.setattr(thread_pool, "is_database_away", lambda: answers.pop(0))
+    monkeypatch.setattr(dispatcher, "is_database_away", lambda: answers.pop(0))
     gone = OperationalError(2006, "gone away")
     with recording():
         written = Written(gone, gone)
@@ -98,8 +113,8 @@ def test_endings_wait_while_the_database_is_away(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_pool_that_closes_while_the_database_stays_away_leaves_its_items_to_their_leases(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(thread_pool, "CLOSING_SECONDS", 0.0)
-    monkeypatch.setattr(thread_pool, "is_database_away", lambda: True)
+    monkeypatch.setattr(dispatcher, "CLOSING_SECONDS", 0.0)
+    monkeypatch.setattr(dispatcher, "is_database_away", lambda: True)
     with recording():
         run_all(attempts_of(2), Written(*[OperationalError(2006, "gone away")] * 1000), processed)
     assert set(WorkItem.objects.values_list("state", flat=True)) == {"processing"}
@@ -125,7 +140,7 @@ def test_an_ending_that_cannot_be_written_harms_no_other(capsys: pytest.CaptureF
                 raise ValueError("not this one")
             written.write(endings)
 
-        pool = SideBySide(processed, write, written.abandon)
+        pool = ByTest(processed, write, written.abandon)
         pool.submit(attempts)
         pool.close()
     assert written.abandoned == [bad]
@@ -173,7 +188,7 @@ def test_a_slow_destination_keeps_no_other_work_waiting() -> None:
             arrived.set()
 
     with recording() as seen, recording("test.slow") as slowly:
-        slowly.acts += [slow] * thread_pool.THREADS_A_DESTINATION
+        slowly.acts += [slow] * starts.A_DESTINATION
         seen.acts += [fast] * 5
         claim_loop(stop=stopped.is_set, batch=10)
     assert claimed == [10] * 5
@@ -181,7 +196,7 @@ def test_a_slow_destination_keeps_no_other_work_waiting() -> None:
 
 def test_what_comes_while_others_of_its_destination_run_waits_for_none_of_them() -> None:
     """Each run ends only when all four have begun, though each came alone."""
-    begun = threading.Barrier(thread_pool.THREADS_A_DESTINATION)
+    begun = threading.Barrier(starts.A_DESTINATION)
 
     def run(attempt: Attempt) -> Ending:
         begun.wait(20)
@@ -189,10 +204,10 @@ def test_what_comes_while_others_of_its_destination_run_waits_for_none_of_them()
 
     with recording():
         written = Written()
-        pool = SideBySide(run, written.write, written.abandon)
-        for attempt in attempts_of(thread_pool.THREADS_A_DESTINATION):
+        pool = ByTest(run, written.write, written.abandon)
+        for attempt in attempts_of(starts.A_DESTINATION):
             pool.submit([attempt])
-            wait_until(lambda: not pool._unstarted(), "it has begun")
+            wait_until(lambda: not pool._pool.unstarted(), "it has begun")
         pool.close()
     assert set(WorkItem.objects.values_list("state", flat=True)) == {"processed"}
 
@@ -207,13 +222,13 @@ def test_nothing_more_is_claimed_while_every_thread_is_in_use() -> None:
     def slow(_: Generation) -> None:
         if threads.wait(20) == 0:
             ingress.admit(change("three", kind="three"))
-            threading.Event().wait(3 * thread_pool.TICK_SECONDS)  # nothing is awaited: the worker must let this time pass
+            threading.Event().wait(3 * dispatcher.TICK_SECONDS)  # nothing is awaited: the worker must let this time pass
             stopped.set()
         assert stopped.wait(20)
 
     with recording("test.one") as one, recording("test.two") as two, recording("test.three") as three:
-        one.acts += [slow] * thread_pool.THREADS_A_DESTINATION
-        two.acts += [slow] * thread_pool.THREADS_A_DESTINATION
+        one.acts += [slow] * starts.A_DESTINATION
+        two.acts += [slow] * starts.A_DESTINATION
         claim_loop(stop=stopped.is_set, batch=40)
     assert three.runs == []
 
@@ -227,9 +242,9 @@ def test_an_attempt_of_a_limited_route_starts_at_its_moment_and_needs_no_thread_
         begun = monotonic()
         attempts = ByHand().claim()
         written = Written()
-        pool = SideBySide(lambda one: started.append(monotonic()) or processed(one), written.write, written.abandon)
+        pool = ByTest(lambda one: started.append(monotonic()) or processed(one), written.write, written.abandon)
         pool.submit(attempts)
-        assert pool.has_idle_threads()
+        assert pool.busy() is not None
         pool.close()
     planned = sorted(attempt.claimed.starts_at for attempt in attempts)
     assert len(started) == len(planned) == 8
@@ -245,9 +260,9 @@ def test_what_waits_for_its_moment_is_handed_back_by_a_worker_that_stops() -> No
         (attempt,) = ByHand().claim()
         waiting = replace(attempt, claimed=replace(attempt.claimed, starts_at=monotonic() + 3600))
         written = Written()
-        pool = SideBySide(processed, written.write, written.abandon)
+        pool = ByTest(processed, written.write, written.abandon)
         pool.submit([waiting])
-        pool.hand_back_unstarted()
+        pool.hand_back()
         pool.close()
     item = WorkItem.objects.get()
     assert (item.state, item.attempts) == ("retry", 0)
@@ -264,7 +279,7 @@ def test_a_worker_whose_completion_failed_for_a_while_runs_nothing_twice(monkeyp
             raise faults.pop()
         return completion.complete(endings)
 
-    monkeypatch.setattr(worker, "complete", complete)
+    monkeypatch.setattr(dispatcher, "complete", complete)
     with recording() as seen:
         assert drain_claims() == 5
     assert (faults, len(seen.runs)) == ([], 5)
@@ -281,8 +296,8 @@ def test_a_pool_whose_keeper_died_says_that_it_is_broken(monkeypatch: pytest.Mon
             died.set()
             raise RuntimeError("a bug")
 
-    pool = SideBySide(processed, lambda _: None, lambda _: None)
-    monkeypatch.setattr(pool, "_give_up_late_ones", look)
+    pool = ByTest(processed, lambda _: None, lambda _: None)
+    monkeypatch.setattr(pool._pool, "give_up_late_ones", look)
     assert not pool.is_broken
     pool.submit([])
     assert died.wait(10)

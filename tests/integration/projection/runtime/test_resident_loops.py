@@ -121,7 +121,7 @@ def test_a_loop_that_finds_work_does_not_sleep_and_one_that_does_not_sleeps_unti
 
 
 def test_a_worker_with_a_stuck_thread_ends_its_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("projection.execution.thread_pool.TICK_SECONDS", 0.02)
+    monkeypatch.setattr("projection.execution.dispatcher.TICK_SECONDS", 0.02)
     ingress = open_ingress()
     ingress.route()
     ingress.admit(change(7))
