@@ -52,9 +52,9 @@ class Browser:
         return self.request("POST", "/admin/login/", form)[0]
 
 
-@pytest.fixture
-def web(tmp_path: Path) -> Iterator[Web]:
-    with serving(tmp_path, **PUBLIC) as made:
+@pytest.fixture(scope="module")
+def web(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
+    with serving(tmp_path_factory.mktemp("web"), **PUBLIC) as made:
         yield made
 
 
