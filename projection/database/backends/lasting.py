@@ -9,18 +9,14 @@ from __future__ import annotations
 import threading
 from time import monotonic
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from weakref import WeakSet
 
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.utils import DatabaseErrorWrapper
 from django.utils.functional import cached_property
 
 from projection.database.outages import READ_ONLY_CODES
-
-if TYPE_CHECKING:
-    from django.db.backends.base.base import BaseDatabaseWrapper as Base
-else:
-    Base = object
 
 IDLE_SECONDS: Final = 1.5
 """After so long without use the server is asked (by a ping) whether it still knows the connection. Less than the shortest idle limit that
@@ -43,7 +39,7 @@ def replace_all() -> None:
             one.close_at = now
 
 
-class LastingMixin(Base):
+class LastingMixin(BaseDatabaseWrapper):
     """Goes in front of a DatabaseWrapper."""
 
     def __init__(self, *arguments: Any, **more: Any) -> None:
