@@ -38,19 +38,10 @@ def make(kind: JobKind, filter: str, *, actor: str, rate: int, retarget: bool = 
 
     `rate` is items a second at most, 0 = as fast as it goes; no member died before `since`.
     """
-    now = clock.now()
-    made = Job.objects.create(
-        kind=kind.value,
-        filter=filter,
-        reason="",
-        actor=storable_actor(actor),
-        retarget=retarget,
-        rate=rate,
-        state=JobState.PREVIEW.value,
-        after_time=since,
-        created_date=now,
-    )
-    found = find(made.id)
+    columns = {"kind": kind.value, "filter": filter, "actor": storable_actor(actor), "retarget": retarget, "rate": rate}
+    state = JobState.PREVIEW.value
+    create = partial(Job.objects.create, **columns, state=state, reason="", after_time=since, created_date=clock.now())
+    found = find(run_unit("job", create).id)
     assert found is not None, "a preview is kept for a day"  # noqa: S101 - narrows the type; no input reaches it
     return found
 
