@@ -16,7 +16,7 @@ from django.test import Client
 from connectors.models import AuditEntry, Endpoint, Pack, Receipt, Record, Route, UnverifiedDelivery
 from connectors.operations import bulk_jobs
 from connectors.operations.work_filters import WorkFilter
-from ops_ui.console.lists import tables
+from ops_ui.console.lists.cells import ConsoleTable
 from ops_ui.console.lists.filters import MomentField
 from ops_ui.console.lists.keyset import Cursor
 from projection.bulk.job_rows import ItemState, JobKind
@@ -125,7 +125,7 @@ def _of(context: Any, name: str) -> Any:
 def sorts(context: Any) -> list[str]:
     """The orders that a list offers beside its own, as values of `sort`."""
     table = _of(context, "table")
-    sorting = table.sorting if isinstance(table, tables.ConsoleTable) else None
+    sorting = table.sorting if isinstance(table, ConsoleTable) else None
     return [] if sorting is None else re.findall(r"[?&]sort=([^&]+)", sorting.other)
 
 
