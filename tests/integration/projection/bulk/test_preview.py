@@ -60,7 +60,7 @@ def test_a_preview_of_many_reads_in_parts_of_a_thousand() -> None:
         dead_letters(seen, *range(20))
     with CaptureQueriesContext(connection) as asked:
         assert preview().possible == 20
-    assert len(asked) <= 20
+    assert len(asked) <= 22, "two units of it, BEGIN and COMMIT included"
 
 
 def test_discards_are_counted_by_their_own_rules() -> None:
