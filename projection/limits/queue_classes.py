@@ -64,12 +64,18 @@ def read_due(known: Iterable[str]) -> list[tuple[str, str, datetime, datetime]]:
 
     So a class that nobody knew is noticed by the first of its rows; several of them one after another. One statement.
     """
+    branches, values = earliest_of_each(known)
+    return fetch("read_due_classes", values, branches=branches)
+
+
+def earliest_of_each(known: Iterable[str]) -> tuple[str, list[str]]:
+    """The branches of `read_due_classes` and their values: each class that is known once in each state, and what lies between any two."""
     branches, values, earliest = [], [], statement("earliest_of_class")
     for state in CLAIMABLE:
         for condition, bounds in _every_class(sorted(set(known))):
             branches.append(earliest.format(condition=condition))
             values += [state.value, *bounds]
-    return fetch("read_due_classes", values, branches=" UNION ALL ".join(branches))
+    return " UNION ALL ".join(branches), values
 
 
 def _every_class(names: list[str]) -> list[tuple[str, list[str]]]:
