@@ -21,10 +21,10 @@ def seconds(text: str) -> float:
     """Seconds of a duration such as `5s`; `0s` is 0. Raises ValueError naming what is allowed: no sign, fraction or blank."""
     match = _DURATION.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text!r} is no duration; write a whole number and one of ms, s, m, h, d, e.g. 5s or 250ms")
+        raise ValueError(f"{text!r} is not a valid duration; write a whole number and ms, s, m, h or d, e.g. 5s or 250ms")
     value = int(match[1]) * _MILLISECONDS[match[2]] / 1000
     if value > LONGEST_SECONDS:
-        raise ValueError(f"{text!r} is longer than a year (366d)")
+        raise ValueError(f"{text!r} is too long; the maximum is a year (366d)")
     return value
 
 
@@ -41,10 +41,10 @@ def rate(text: str) -> tuple[int, float]:
     """(starts, seconds) of a rate such as `100/10s`, or `5/s` for `5/1s`. Raises ValueError naming what is allowed."""
     match = _RATE.fullmatch(text)
     if match is None or int(match[1]) == 0:
-        raise ValueError(f"{text!r} is no rate; write a number of starts, a slash and a duration, e.g. 100/10s")
+        raise ValueError(f"{text!r} is not a valid rate; write a number, a slash and a duration, e.g. 100/10s")
     period = seconds(f"1{match[2]}" if match[2] in _MILLISECONDS else match[2])
     if period == 0:
-        raise ValueError(f"{text!r} has a period of nothing; write e.g. 100/10s")
+        raise ValueError(f"{text!r} has a period of 0; write e.g. 100/10s")
     return int(match[1]), period
 
 
@@ -62,5 +62,5 @@ def deadline(text: str, now: datetime) -> datetime:
         if moment.tzinfo is not None:
             return moment.astimezone(UTC)
     except (ValueError, OverflowError):
-        raise ValueError("write a duration such as 2h, or a time such as 2026-11-30T08:00:00Z") from None
-    raise ValueError(f"a time needs its zone, e.g. {text}Z")
+        raise ValueError("not a valid time; write a duration such as 2h, or a time such as 2026-11-30T08:00:00Z") from None
+    raise ValueError(f"the time zone is missing; write e.g. {text}Z")

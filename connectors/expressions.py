@@ -56,7 +56,7 @@ class Expression:
         if not isinstance(text, str) or not text.strip():
             raise ValueError(f"{setting} must be a JMESPath expression, such as data.id")
         if len(text) > LONGEST:
-            raise ValueError(f"{setting} has {len(text)} characters; at most {LONGEST} make a JMESPath expression here")
+            raise ValueError(f"{setting} has {len(text)} characters; a JMESPath expression may have at most {LONGEST}")
         try:
             return cls(setting, text, jmespath.compile(text))
         except JMESPathError as error:

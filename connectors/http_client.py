@@ -60,11 +60,11 @@ def check_url(text: str) -> httpx.URL:
     if url.scheme not in ("http", "https"):
         raise BadUrl("the URL must start with https:// or http://")
     if not url.host:
-        raise BadUrl("the URL names no host")
+        raise BadUrl("the URL has no host")
     if url.userinfo:
-        raise BadUrl("the URL holds a user name or password; requests are signed, take it out")
+        raise BadUrl("the URL contains a user name or password; remove it, requests are signed instead")
     if url.port is not None and not 1 <= url.port <= 65_535:
-        raise BadUrl("the URL has a port outside 1 to 65535")
+        raise BadUrl("the URL has an invalid port; use 1 to 65535")
     return url
 
 
@@ -87,7 +87,7 @@ def _bounded(timeout: float | None, error: type[httpcore.TimeoutException]) -> f
         return timeout
     left = ends - time.monotonic()
     if left <= 0:
-        raise error("the time for this request is over")
+        raise error("the request timed out")
     return left if timeout is None else min(timeout, left)
 
 
@@ -139,7 +139,7 @@ class _Backend(httpcore.NetworkBackend):
                 return _Stream(self._inner.connect_tcp(address, port, limit, local_address, socket_options))
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:  # the next address may answer
                 failure = error
-        raise failure or httpcore.ConnectError(f"{host} resolves to no address")
+        raise failure or httpcore.ConnectError(f"{host} has no address")
 
     def _reachable(self, host: str, port: int) -> list[str]:
         """The addresses of `host` that may be connected to. Raises AddressRefused when there are only others."""
@@ -152,7 +152,7 @@ class _Backend(httpcore.NetworkBackend):
         if known and not allowed:
             raise AddressRefused(
                 f"{host} resolves to {', '.join(known)}, which is not a public address; "
-                "name its network in HEADRACE_FORWARD_ALLOWED_NETWORKS if flows may post there"
+                "add its network to HEADRACE_FORWARD_ALLOWED_NETWORKS to allow it"
             )
         return allowed
 

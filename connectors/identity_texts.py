@@ -35,7 +35,7 @@ def identity_text(value: Any) -> str | None:
 def members(item: Item) -> Mapping[str, Any]:
     """The item as an object. Raises Unreadable when it is none."""
     if not isinstance(item.value, Mapping):
-        raise Unreadable("the item is no JSON object")
+        raise Unreadable("the item is not a JSON object")
     return item.value
 
 

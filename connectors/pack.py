@@ -60,7 +60,7 @@ def json_items(body: bytes, *path: str | int) -> list[Item]:
 def refuse_too_many(items: int) -> None:
     """Raises Unreadable for more than MOST_ITEMS items."""
     if items > MOST_ITEMS:
-        raise Unreadable(f"the body has more than the {MOST_ITEMS} items that are read of one delivery; send smaller batches")
+        raise Unreadable(f"the body has more than {MOST_ITEMS} items, the maximum per delivery; send smaller batches")
 
 
 class DuplicatePack(ValueError):

@@ -115,9 +115,7 @@ def assert_inputs(item: WorkItem, *expected: Any) -> None:
     told = [payload if isinstance(want, str) else _value(payload) for payload, want in zip(payloads, expected, strict=False)]
     if told != list(expected) or len(payloads) != len(expected):
         shown = "\n".join(f"  {payload}" for payload in payloads)
-        raise AssertionError(
-            f"{item.work_id} has {len(payloads)} inputs, {len(expected)} were expected; they are, in order:\n{shown}"
-        )
+        raise AssertionError(f"{item.work_id} has {len(payloads)} inputs, expected {len(expected)}; its inputs in order:\n{shown}")
 
 
 def _value(payload: str) -> Any:

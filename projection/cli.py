@@ -83,7 +83,7 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]
 
 def cut(lines: Iterable[str], truncated: bool) -> list[str]:
     """The lines of a list, and a last one that says so where `--limit` has cut it."""
-    return [*lines, "There are more: --limit COUNT shows more of them."] if truncated else list(lines)
+    return [*lines, "There are more; use --limit COUNT to see them."] if truncated else list(lines)
 
 
 class HeadraceCommand(BaseCommand):
@@ -130,9 +130,7 @@ class HeadraceCommand(BaseCommand):
         except ImproperlyConfigured as error:
             return self._fail("configuration", str(error))
         except (InterfaceError, OperationalError) as error:
-            return self._fail(
-                "database", f"The database did not do it: {error}; check HEADRACE_DATABASE_URL and the server, then try again."
-            )
+            return self._fail("database", f"Database error: {error}. Check HEADRACE_DATABASE_URL and that the server is running.")
 
     def _fail(self, code: str, reason: str) -> str | None:
         """End with exit code 2: as a JSON object on stdout with `--json`, else as one line on stderr."""

@@ -39,7 +39,7 @@ class ExactNumber(Decimal):
         try:
             number = super().__new__(cls, literal)
         except DecimalException:  # an exponent of more than 18 digits
-            raise NotJson(f"a number of {len(literal)} characters is out of every range") from None
+            raise NotJson(f"a number of {len(literal)} characters is too large") from None
         number.literal = literal
         return number
 

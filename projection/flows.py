@@ -97,7 +97,9 @@ class Generation:
         Raises LeaseLost (and rolls back) when the lease went to another worker meanwhile.
         """
         if self._commit is None:
-            raise RuntimeError("commit() is for plain flows: an atomic flow already shares its transaction with the completion")
+            raise RuntimeError(
+                "commit() is only for plain flows; an atomic flow commits together with its completion, so remove the call"
+            )
         with self._commit(self):
             yield
         self.completed = True

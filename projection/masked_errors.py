@@ -24,7 +24,7 @@ ANCHOR: Final = 16
 _SCALAR: Final = re.compile(r'("(?:[^"\\]++|\\.)*+")([ \t\n\r]*:)?|-?[0-9][-+.0-9eE]*')
 """A string, with the colon behind it where it is a name; or a number."""
 _TYPE: Final = re.compile(r"[^\W\d][\w.]*(?=: |\Z)")
-UNTOLD: Final = "its text is not kept, because the fields that the route masks could not be found in it"
+UNTOLD: Final = "its text is not stored, because the fields masked by the route could not be found in it"
 
 
 def without_masked(text: str, payloads: Iterable[str], masks: tuple[str, ...], *, anywhere: bool = False) -> str:

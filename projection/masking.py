@@ -30,13 +30,13 @@ class BadMask(ValueError):
 def path(mask: str) -> Path:
     """The steps of a mask: member names, and `[*]` for each element. Raises BadMask."""
     if not mask.startswith("$") or len(mask) == 1:
-        raise BadMask(f"{mask!r} is no mask: write it like $.email, $.contact.phone or $.items[*].card")
+        raise BadMask(f"{mask!r} is not a valid mask; write it like $.email, $.contact.phone or $.items[*].card")
     steps: list[str] = []
     at = 1
     while at < len(mask):
         found = _STEP.match(mask, at)
         if found is None:
-            raise BadMask(f"{mask!r} is no mask: character {at + 1} starts neither .name nor [*]")
+            raise BadMask(f"{mask!r} is not a valid mask; at character {at + 1}, write .name or [*]")
         steps.append(found.group(1) or EACH)
         at = found.end()
     return tuple(steps)
@@ -71,7 +71,7 @@ def slices(text: str, masks: Iterable[str], *, anywhere: bool = False) -> list[t
         parse(text)
         _collect(text, _skip(text, 0), paths, paths if anywhere else [], found)
     except RecursionError:
-        raise NotJson("too deep to be searched for fields") from None
+        raise NotJson("nested too deeply to search for fields") from None
     return found
 
 

@@ -85,8 +85,8 @@ class Size:
     def check(self) -> None:
         """Raises HistoryRefused for sizes that do not go together."""
         if self.work < 4 * BLOCKS or self.work % BLOCKS:
-            raise HistoryRefused(f"--work is a multiple of {BLOCKS} and at least {4 * BLOCKS}")
+            raise HistoryRefused(f"--work must be a multiple of {BLOCKS} and at least {4 * BLOCKS}")
         if self.events < self.work:
-            raise HistoryRefused("--events is at least --work: each work item has an event")
+            raise HistoryRefused("--events must be at least --work (each work item has an event)")
         if self.groups < 4 or not 12 <= self.dead <= self.ended // 2:
-            raise HistoryRefused(f"--dead is 12 to {max(self.ended // 2, 0)}, half of the work that has ended")
+            raise HistoryRefused(f"--dead must be 12 to {max(self.ended // 2, 0)}, half of the finished work")

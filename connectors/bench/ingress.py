@@ -196,7 +196,7 @@ def _receipt_of(answer: bytes) -> int:
 def _require_equal(wanted: Mapping[Any, Any], stored: Mapping[Any, Any], what: str) -> None:
     if wanted != stored:
         missing = sum(1 for key, value in wanted.items() if stored.get(key) != value)
-        raise BenchFailed(f"{what}: {missing} of {len(wanted)} are not stored as they were answered, {len(stored)} are stored")
+        raise BenchFailed(f"{what}: {missing} of {len(wanted)} are not stored as answered; {len(stored)} are stored")
 
 
 def _percentiles(load: Load) -> tuple[float, float]:

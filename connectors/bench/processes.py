@@ -119,7 +119,7 @@ class Site:
                 process.require_alive()
             if monotonic() >= deadline:
                 tails = "; ".join(f"{process.name} said: {process.tail()}" for process in self.processes)
-                raise BenchFailed(f"waited {seconds:g} s in vain until {what}; {tails}")
+                raise BenchFailed(f"timed out after {seconds:g} s waiting until {what}; {tails}")
             pause.wait(POLL_SECONDS)
 
     def close(self) -> None:

@@ -115,7 +115,7 @@ def _pack(run: _Run, name: str, section: PackSection) -> bool:
             return Step("pack", name, "created")
         if section.version is not None and section.version != present.version:
             upgraded = packs.upgrade(run.namespace, name, version=section.version, settings=section.settings, **shared)
-            moved = f"routes with a new version: {', '.join(upgraded.routes) or 'none'}"
+            moved = f"new route versions: {', '.join(upgraded.routes) or 'none'}"
             return Step("pack", name, "changed", (f"version: {present.version} → {section.version}", moved))
         settings_changed = section.settings is not None and packs.configure(run.namespace, name, section.settings, **shared)
         return _step("pack", name, ("settings: replaced",) if settings_changed else ())

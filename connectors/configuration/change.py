@@ -69,7 +69,7 @@ def lock_namespace(name: str) -> Namespace:
         return row
     if name != name.strip() or not name.isprintable() or not 1 <= len(name) <= NAMESPACE_LENGTH:
         raise ConfigurationRefused(
-            f"{name!r} cannot be the name of a namespace: it has 1 to {NAMESPACE_LENGTH} printable characters and no space at its ends"
+            f"{name!r} is not a valid namespace; use 1 to {NAMESPACE_LENGTH} printable characters without spaces at the start or end"
         )
     _sql.execute("insert_namespace", name=name)
     return Namespace.objects.select_for_update().get(name=name)

@@ -89,7 +89,7 @@ def create(namespace: str, draft: EndpointDraft, *, actor: str, reason: str = ""
     present = _find(namespace, draft.slug)
     if present is not None and present.state != EndpointState.REMOVED:
         raise EndpointRefused(
-            f"endpoint {draft.slug!r} exists already in namespace {namespace!r}; choose another slug, or rotate it"
+            f"endpoint {draft.slug!r} already exists in namespace {namespace!r}; choose another slug, or rotate its secret"
         )
     values = draft.secrets or ()
     _check_secrets(row, draft, values)

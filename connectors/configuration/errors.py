@@ -23,7 +23,7 @@ def sentences(error: ValidationError, model: type[BaseModel]) -> list[str]:
         where = ".".join(_part(part) for part in fault["loc"] if part != "[key]")
         what = _what(fault["type"], fault.get("ctx", {}), fault["msg"])
         if fault["type"] == "extra_forbidden":
-            what = f"is not a known name; known here are: {', '.join(_names(model, fault['loc'][:-1]))}"
+            what = f"is not a known name; use one of: {', '.join(_names(model, fault['loc'][:-1]))}"
         line = f"{where or 'file'}: {what}"
         if line not in lines:
             lines.append(line)

@@ -32,7 +32,7 @@ def as_toml(table: Mapping[str, Any]) -> str:
     """The text of such tables. Applying it to the namespace it came from changes nothing."""
     lines = [
         "# Written by `config export`. Secrets appear as the reference they came from (env:, file:);",
-        "# without one the stored secret is kept when this file is applied.",
+        "# without a reference, the stored secret is kept when this file is applied.",
         f"namespace = {_value(table['namespace'])}",
     ]
     for name, section in table["packs"].items():

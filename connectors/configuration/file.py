@@ -96,7 +96,7 @@ class LimitSection(Section):
     @model_validator(mode="after")
     def _limits_something(self) -> LimitSection:
         if self.rate is None and self.concurrency is None:
-            raise ValueError('limits nothing; give it a rate (e.g. "100/10s"), a concurrency (e.g. 8), or both')
+            raise ValueError('sets no limit; add a rate (e.g. "100/10s"), a concurrency (e.g. 8), or both')
         return self
 
     def limit(self) -> RateLimit:
@@ -124,7 +124,7 @@ class RouteSection(Section):
     @model_validator(mode="after")
     def _fits_its_mode(self) -> RouteSection:
         if self.mode == "per_event" and self.settle:
-            raise ValueError("settle belongs to projection routes; a per_event route runs each event at once: leave it out")
+            raise ValueError("settle is only for projection routes (a per_event route runs each event immediately); remove it")
         return self
 
 
@@ -136,7 +136,7 @@ class ConnectionSection(Section):
     @model_validator(mode="after")
     def _one_spelling(self) -> ConnectionSection:
         if self.secret is not None and self.secrets is not None:
-            raise ValueError("secret and secrets are both set; keep one of them")
+            raise ValueError("secret and secrets are both set; remove one of them")
         return self
 
     @property
@@ -178,7 +178,9 @@ def read(path: str) -> Configuration:
     try:
         return parse(Path(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise BadConfiguration([f"{path} cannot be read ({error}); fix the path, its rights or its encoding (UTF-8)"]) from None
+        raise BadConfiguration(
+            [f"{path} cannot be read ({error}); correct the path, its permissions or its encoding (UTF-8)"]
+        ) from None
 
 
 def resolve(reference: str) -> str:

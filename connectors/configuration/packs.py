@@ -43,7 +43,7 @@ def pack_class(name: str) -> type[pack.Pack]:
     found = pack.find(name)
     if found is None:
         known = ", ".join(sorted(pack.registered())) or "none"
-        raise NotFound(f"there is no pack {name!r}; known are: {known} (further ones come with HEADRACE_APPS)")
+        raise NotFound(f"there is no pack {name!r}; known are: {known} (add others through HEADRACE_APPS)")
     return found
 
 
@@ -67,7 +67,7 @@ def install(
     present = live_pack(namespace, name)
     if present is not None:
         raise InstallationRefused(
-            f"pack {name!r} is {present.state} already in namespace {namespace!r} (version {present.version}); use packs upgrade"
+            f"pack {name!r} is already {present.state} in namespace {namespace!r} (version {present.version}); use `packs upgrade`"
         )
     row = _insert(namespace, name, stored_settings)
     audit_log.record(actor, "pack.install", f"{namespace}/{name}", reason, detail={"version": row.version, "id": row.id})
@@ -147,7 +147,7 @@ def remove(namespace: str, name: str, *, actor: str, reason: str = "") -> Pack:
     waiting = Receipt.objects.filter(state=ReceiptState.PENDING, namespace=namespace, pack_id=row.id).count()
     if waiting:
         raise InstallationRefused(
-            f"pack {name!r} has {waiting} receipts that are not routed yet; disable it, let the router finish, then remove it"
+            f"pack {name!r} has {waiting} receipts that are not routed yet; disable it, wait for the router to finish, then remove it"
         )
     Pack.objects.filter(id=row.id).update(state=PackState.REMOVED, removed_at=clock.now())
     Endpoint.objects.filter(pack_id=row.id).update(state=EndpointState.REMOVED)
@@ -168,7 +168,7 @@ def _checked_settings(name: str, version: str | None, settings: Mapping[str, Any
     code = pack_class(name)
     if version is not None and version != code.version:
         raise InstallationRefused(
-            f"pack {name!r} is version {code.version} in this process, not {version}; install that code first"
+            f"pack {name!r} is version {code.version} here, not {version}; install the code of version {version} first"
         )
     try:
         text = json.dumps(dict(settings), sort_keys=True, ensure_ascii=False, allow_nan=False)

@@ -116,8 +116,8 @@ def _refuse_impossible(namespace: str, draft: RouteDraft) -> None:
     projected = draft.mode == PROJECTION
     if projected and draft.target_lane:
         raise RouteRefused(
-            f"route {draft.key!r} is a projection and names target_lane: a projection runs in the lane of its source; "
-            "remove target_lane, or set mode to per_event"
+            f"route {draft.key!r} is a projection but sets target_lane. A projection runs in the lane of its source; "
+            "remove target_lane or use mode per_event"
         )
     if draft.settle_seconds and not projected:
         raise RouteRefused(f"route {draft.key!r} is per_event and names settle: each event runs at once; remove settle")
@@ -134,7 +134,7 @@ def _refuse_unusable_connection(namespace: str, draft: RouteDraft) -> None:
         known = ", ".join(rows) or "none"
         raise RouteRefused(f"route {draft.key!r} names connection {draft.connection!r}, which does not exist; known are: {known}")
     if draft.flow == FORWARD_FLOW and not found.secrets:
-        raise RouteRefused(f"connection {draft.connection!r} has no secret, and http_forward signs every request; give it one")
+        raise RouteRefused(f"connection {draft.connection!r} has no secret, but http_forward signs every request; add one")
 
 
 def facts_of(draft: RouteDraft, pack: Pack) -> RouteFacts:
@@ -229,6 +229,6 @@ def _warnings(facts: RouteFacts) -> tuple[str, ...]:
         return ()
     known = ", ".join(sorted(flows.registered())) or "none"
     return (
-        f"route {facts.key!r}: flow {facts.flow_name!r} is not registered in this process (known: {known}); "
-        "its work waits until a worker has it (HEADRACE_APPS)",
+        f"route {facts.key!r}: flow {facts.flow_name!r} is not installed here (known: {known}); "
+        "its work waits until its app is added to HEADRACE_APPS",
     )

@@ -38,9 +38,7 @@ def provider_kind(text: str) -> str:
     """A provider's kind, `*`, or a prefix with `.*` at its end. Raises ValueError."""
     bare = "" if text == "*" else text.removesuffix(".*")
     if text.strip() != text or not text or "*" in bare or len(text) > 190:
-        raise ValueError(
-            f'{text!r} must be a kind of the provider, "*" for all, or "prefix.*" for those that start with the prefix'
-        )
+        raise ValueError(f'{text!r} must be a provider kind, "*" for all kinds, or "prefix.*" for all that start with the prefix')
     return text
 
 
@@ -50,11 +48,11 @@ def web_url(text: str) -> str:
         parts = urlsplit(text)
         port_is_number = parts.port is None or parts.port > 0
     except ValueError as error:
-        raise ValueError(f"{text!r} is no URL: {error}") from None
+        raise ValueError(f"{text!r} is not a valid URL: {error}") from None
     if parts.scheme not in ("http", "https") or not parts.hostname or not port_is_number or any(c.isspace() for c in text):
-        raise ValueError(f"{text!r} must be a URL that starts with https:// (or http://) and names a host")
+        raise ValueError(f"{text!r} must be a URL with a host that starts with https:// or http://")
     if parts.username is not None or parts.password is not None:
-        raise ValueError("must not hold a user or password: put the secret into secrets")
+        raise ValueError("must not contain a user or password; put the secret into secrets")
     return text
 
 
@@ -63,7 +61,7 @@ def base_url(text: str) -> str:
     if text == "":
         return text
     if "?" in text or "#" in text:
-        raise ValueError(f"{text!r} must end before the path of the ingress: no ? and no #")
+        raise ValueError(f"{text!r} must not contain ? or #")
     return web_url(text).rstrip("/")
 
 
@@ -79,7 +77,7 @@ def lane_template(text: str) -> str:
     stray = _PLACEHOLDER.sub("", text)
     if unknown or "{" in stray or "}" in stray or len(text) > 255:
         allowed = ", ".join(f"{{{placeholder}}}" for placeholder in LANE_PLACEHOLDERS)
-        raise ValueError(f"{text!r} may use {allowed} and no other braces, and has at most 255 characters")
+        raise ValueError(f"{text!r} is not valid; use at most 255 characters, and braces only for {allowed}")
     return text
 
 
@@ -113,7 +111,7 @@ def _some(values: tuple[str, ...]) -> tuple[str, ...]:
     if not values:
         raise ValueError("needs at least one")
     if len(set(values)) != len(values):
-        raise ValueError("names one twice")
+        raise ValueError("contains a duplicate")
     return values
 
 

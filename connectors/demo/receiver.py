@@ -19,7 +19,7 @@ from connectors.flows import connections
 
 LONGEST_BODY_BYTES: Final = 32 * 1024 * 1024
 """The largest delivery that any pack takes (GitHub, 25 MiB) with its envelope."""
-FORWARDED: Final = Counter("headrace_demo_forwarded_total", "Deliveries that reached the demo's receiver, by result.", ["result"])
+FORWARDED: Final = Counter("headrace_demo_forwarded_total", "Deliveries to the demo's receiver, by result.", ["result"])
 
 
 @csrf_exempt
@@ -29,7 +29,7 @@ def receiver(request: HttpRequest) -> HttpResponse:
     try:
         destination = connections.of((DEFAULT_NAMESPACE, RECEIVER))
     except connections.NoConnection:
-        return _refuse(404, "no_demo", "The demo is not loaded here; script/manage load_demo loads it.")
+        return _refuse(404, "no_demo", "The demo is not loaded; run script/manage load_demo.")
     # Read directly: Django's own limit is for the console's forms.
     body = request.read(LONGEST_BODY_BYTES + 1)
     if len(body) > LONGEST_BODY_BYTES:
@@ -45,7 +45,7 @@ def receiver(request: HttpRequest) -> HttpResponse:
 @require_POST
 def closed(_request: HttpRequest) -> HttpResponse:
     """410, always: a destination that was shut down, so that the demo has dead letters to look at and to replay."""
-    return _refuse(410, "closed", "Closed on purpose. script/manage load_demo --receiver open opens it; then replay.")
+    return _refuse(410, "closed", "Closed on purpose. Open it with script/manage load_demo --receiver open, then replay.")
 
 
 def _verifies(secret: str, request: HttpRequest, body: bytes) -> bool:

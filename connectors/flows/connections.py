@@ -26,7 +26,9 @@ def _load(key: tuple[str, str]) -> Destination:
     namespace, name = key
     row = models.Connection.objects.filter(namespace=namespace, name=name).values_list("url", "secrets").first()
     if row is None:
-        raise NoConnection(f"there is no connection {name!r} in namespace {namespace!r}; add it to the configuration and apply it")
+        raise NoConnection(
+            f"there is no connection {name!r} in namespace {namespace!r}; add it to the configuration file and apply the file"
+        )
     url, stored = row
     return Destination(name, url, tuple(secrets.live(stored, datetime.now(UTC))))
 

@@ -77,7 +77,9 @@ def http_forward(generation: Generation) -> None:
     """Post to the connection that the route names. Raises ForwardFailed, RetryLater or DeadLetter."""
     name = generation.route.connection
     if not name:
-        raise ForwardFailed(f"route {generation.route.key!r} names no connection; give it one and apply the configuration")
+        raise ForwardFailed(
+            f"route {generation.route.key!r} has no connection; add one to the configuration file and apply the file"
+        )
     forward(generation, connections.of((generation.namespace, name)))
 
 
@@ -121,12 +123,12 @@ def _read_start(response: httpx.Response) -> bytes:
 def signature(work_id: str, body: str, destination: Destination, now: datetime) -> dict[str, str]:
     """The three Standard Webhooks headers, with one signature for each live secret. Raises ForwardFailed for an unusable secret."""
     if not destination.secrets:
-        raise ForwardFailed(f"connection {destination.name!r} has no live secret; set one, requests are always signed")
+        raise ForwardFailed(f"connection {destination.name!r} has no valid secret, but every request is signed; add one")
     try:
         signed = [Webhook(secret).sign(work_id, now, body) for secret in destination.secrets]
     except (ValueError, EmptyWebhookSecretError):
         raise ForwardFailed(
-            f"a secret of connection {destination.name!r} is not base64 (with or without whsec_); set it anew"
+            f"a secret of connection {destination.name!r} is not base64 (with or without whsec_); set a new one"
         ) from None
     return {"webhook-id": work_id, "webhook-timestamp": str(int(now.timestamp())), "webhook-signature": " ".join(signed)}
 
@@ -179,7 +181,7 @@ def judge(answer: Answer, cap: float | None, now: datetime) -> None:
         return
     said = f"the receiver answered {answer.status}{_excerpt(answer.excerpt)}"
     if answer.status in FINAL:
-        raise ReceiverJudged(f"{said}: it wants no more of this" if answer.status == 410 else said)
+        raise ReceiverJudged(f"{said}: the receiver no longer accepts these events" if answer.status == 410 else said)
     delay = http_client.retry_after_seconds(answer.retry_after, now)
     outage = http_client.outage_of_status(answer.status, answer.retry_after, said, now)
     if outage is not None:

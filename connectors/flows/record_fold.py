@@ -77,7 +77,7 @@ def _exact(name: object, value: object) -> str:
 
 def _with_lifecycle(state: RecordState, ordinal: int, change: Change, source_id: str) -> RecordState:
     if change.lifecycle not in LIFECYCLES:
-        raise UnfoldableChange(f"lifecycle {change.lifecycle!r} is unknown; known are {', '.join(sorted(LIFECYCLES - {''}))}")
+        raise UnfoldableChange(f"lifecycle {change.lifecycle!r} is unknown; use one of {', '.join(sorted(LIFECYCLES - {''}))}")
     if change.lifecycle == "merged" and not change.merged_into:
         raise UnfoldableChange("lifecycle 'merged' needs merged_into, the id of the record that remains")
     remains = change.lifecycle == "merged" and change.merged_into == source_id
@@ -102,4 +102,4 @@ def properties_of(text: str) -> dict[str, SetValue]:
     try:
         return {name: SetValue(dump(held["value"]), held["ordinal"]) for name, held in parse(text).items()}
     except (AttributeError, KeyError, TypeError) as error:
-        raise ValueError(f"not the properties of a record: {error!r}") from error
+        raise ValueError(f"invalid properties of a record: {error!r}") from error

@@ -21,13 +21,16 @@ NOT_FOUND: Final = Outcome("not_found", 404, message="There is no such endpoint.
 DISABLED: Final = Outcome(
     "disabled",
     503,
-    message="This endpoint takes no deliveries at present; please send it later.",
+    message="This endpoint is disabled; please send the delivery again later.",
     retry_after=DISABLED_RETRY_SECONDS,
 )
 BROKEN: Final = Outcome(
-    "endpoint_unavailable", 503, message="This endpoint is not ready; please send it later.", retry_after=DISABLED_RETRY_SECONDS
+    "endpoint_unavailable",
+    503,
+    message="This endpoint is not ready; please send the delivery again later.",
+    retry_after=DISABLED_RETRY_SECONDS,
 )
-DISCARDING: Final = Outcome("gone", 410, message="This endpoint takes no deliveries any more.")
+DISCARDING: Final = Outcome("gone", 410, message="This endpoint no longer accepts deliveries.")
 
 
 class accept:

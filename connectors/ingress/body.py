@@ -21,7 +21,9 @@ DRAIN_SECONDS: Final = 5.0
 
 
 _INCOMPLETE: Final = Outcome("body_incomplete", 400, message="The body ended before its declared length; nothing was stored.")
-_BUSY: Final = Outcome("busy", 503, message="Too many large bodies at once; please send it again.", retry_after=10)
+_BUSY: Final = Outcome(
+    "busy", 503, message="Too many large deliveries at the same time; please send the delivery again.", retry_after=10
+)
 _LENGTH_REQUIRED: Final = Outcome("length_required", 411, message="This server needs a Content-Length header.")
 
 

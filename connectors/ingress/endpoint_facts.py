@@ -143,7 +143,13 @@ def _availability(row: tuple[Any, ...]) -> Availability:
 def _pack(name: str, settings_text: str, slug: str) -> Pack | None:
     cls = pack.find(name)
     if cls is None:
-        log_event("endpoint_broken", level="error", endpoint=slug, pack=name, reason="no module of this process defines the pack")
+        log_event(
+            "endpoint_broken",
+            level="error",
+            endpoint=slug,
+            pack=name,
+            reason="the pack's package is not installed; add it to HEADRACE_APPS",
+        )
         return None
     try:
         return cls(json.loads(settings_text or "{}"))

@@ -101,5 +101,5 @@ def _repeated(draft: ReceiptDraft, first: tuple[int, str, int | None], using: st
         now = receipts.read_first_receipt(draft.endpoint_id, str(draft.idempotency_hash))
         if now is not None and now[2] is not None:  # erased since we looked: the erasure may have looked before we inserted
             receipts.forget_conflict(other, now[2])
-    message = "This delivery id was received before with another body; the first one stands."
+    message = "This delivery id was already received with a different body; the first one is kept."
     return Outcome("conflict", 409, first_id, message)

@@ -19,7 +19,10 @@ from connectors.delivery import Outcome
 from connectors.ingress.endpoint_facts import EndpointFacts
 
 TOO_MANY_AT_ONCE: Final = Outcome(
-    "too_many_at_once", 429, message="This endpoint is busy with as many requests as it takes at once.", retry_after=1
+    "too_many_at_once",
+    429,
+    message="Too many concurrent requests to this endpoint; please send the delivery again later.",
+    retry_after=1,
 )
 _LARGEST: Final = 4096
 """Buckets kept at once: endpoints are made by operators, so this is never reached in practice."""
@@ -95,7 +98,10 @@ def _refusal(endpoint: EndpointFacts, tokens: int) -> Outcome | None:
     if not seconds:
         return None
     return Outcome(
-        "rate_limited", 429, message="This endpoint takes no more deliveries at present.", retry_after=max(1, math.ceil(seconds))
+        "rate_limited",
+        429,
+        message="Rate limit of this endpoint exceeded; please send the delivery again later.",
+        retry_after=max(1, math.ceil(seconds)),
     )
 
 

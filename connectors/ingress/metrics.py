@@ -8,17 +8,15 @@ from typing import Final
 from prometheus_client import Counter, Histogram
 
 RECEIVED: Final = Counter("headrace_received_total", "Deliveries stored as a new receipt.", ["pack"])
-DUPLICATES: Final = Counter("headrace_duplicates_total", "Deliveries whose id and body were known already.", ["pack"])
-CONFLICTS: Final = Counter("headrace_conflicts_total", "Deliveries under a known id with another body.", ["pack"])
+DUPLICATES: Final = Counter("headrace_duplicates_total", "Deliveries received before, with the same id and body.", ["pack"])
+CONFLICTS: Final = Counter("headrace_conflicts_total", "Deliveries with a known id but a different body.", ["pack"])
 UNVERIFIED: Final = Counter("headrace_unverified_total", "Deliveries whose signature did not match.", ["pack"])
-REFUSED: Final = Counter("headrace_refused_total", "Requests that were refused for another reason, by code.", ["code"])
-SPOOLED: Final = Counter("headrace_spooled_total", "Deliveries kept on the host because the database was away.", ["pack"])
-DRAINED: Final = Counter(
-    "headrace_spool_drained_total", "Spooled records that left the spool, by what became of them.", ["outcome"]
-)
+REFUSED: Final = Counter("headrace_refused_total", "Requests refused for another reason, by code.", ["code"])
+SPOOLED: Final = Counter("headrace_spooled_total", "Deliveries spooled because the database was unavailable.", ["pack"])
+DRAINED: Final = Counter("headrace_spool_drained_total", "Deliveries that left the spool, by outcome.", ["outcome"])
 ACCEPT_SECONDS: Final = Histogram(
     "headrace_accept_seconds",
-    "From a delivery that was read whole to its commit or synced record, of those that were accepted.",
+    "Time from reading an accepted delivery to its commit (or synced spool record).",
     ["pack"],
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
 )

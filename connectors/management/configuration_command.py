@@ -18,7 +18,7 @@ def add_namespace(parser: CommandParser) -> None:
 
 
 def add_reason(parser: CommandParser) -> None:
-    parser.add_argument("--reason", default="", help="why, for the audit trail")
+    parser.add_argument("--reason", default="", help="reason, for the audit log")
 
 
 class ConfigurationCommand(HeadraceCommand):

@@ -52,7 +52,7 @@ def job_answer(job: JobRow) -> dict[str, Any]:
 def job_line(job: JobRow) -> str:
     ended = job.done + job.refused + job.skipped
     counts = f"{ended} of {job.total} ended, {job.refused} refused, {job.deferred} deferred"
-    return f"job {job.id} ({job.kind}): {job.state}, {counts}{'' if job.fixed else ', membership not fixed yet'}"
+    return f"job {job.id} ({job.kind}): {job.state}, {counts}{'' if job.fixed else ', still being selected'}"
 
 
 LINE_CHARACTERS: Final = 100

@@ -26,9 +26,11 @@ class PauseVerbs(ConfigurationCommand):
 
     def add_pause_verbs(self, verbs: argparse._SubParsersAction[CommandParser], kind: Kind) -> None:
         """Add both verbs for things of `kind`."""
-        sub = self.add_verb(verbs, "pause", partial(self.pause, kind), f"run no work of a {kind}; deliveries are still stored")
-        sub.add_argument("--until", default=None, metavar="TIME", help="resume by itself: 2h, or 2026-11-30T08:00:00Z")
-        for parser in (sub, self.add_verb(verbs, "resume", partial(self.resume, kind), f"let work of a paused {kind} run again")):
+        sub = self.add_verb(
+            verbs, "pause", partial(self.pause, kind), f"pause a {kind}: stop execution; deliveries are still accepted and queued"
+        )
+        sub.add_argument("--until", default=None, metavar="TIME", help="resume automatically: 2h, or 2026-11-30T08:00:00Z")
+        for parser in (sub, self.add_verb(verbs, "resume", partial(self.resume, kind), f"resume a paused {kind}")):
             parser.add_argument("name", help=f"the {kind}{' (its key)' if kind == 'route' else ''}")
             if kind != "namespace":
                 add_namespace(parser)

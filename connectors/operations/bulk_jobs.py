@@ -83,7 +83,9 @@ def confirm(job_id: int, *, actor: str, reason: str, rate: int | None = None) ->
 def check_rate(rate: int | None) -> None:
     """Raises ValueError for a rate that is none."""
     if rate is not None and not 0 <= rate <= HIGHEST_RATE:
-        raise ValueError(f"{rate} is not a rate; write a whole number of items per second up to {HIGHEST_RATE}, 0 for no limit")
+        raise ValueError(
+            f"{rate} is not a valid rate; write a whole number of items per second up to {HIGHEST_RATE}, or 0 for no limit"
+        )
 
 
 def results(job: JobRow) -> Iterator[Outcome]:

@@ -49,7 +49,7 @@ def _delivery(number: int, line: bytes) -> Delivery | BadLine:
         if isinstance(value, dict) and set(value) == ENVELOPE:
             return Delivery(number, _headers(value["headers"]), _body(text, value["body"]))
     except NotJson as error:
-        return BadLine(number, f"{error} (one delivery a line: compact a pretty-printed file first)")
+        return BadLine(number, f"{error} (write one delivery per line; compact a pretty-printed file first)")
     except ValueError as error:
         return BadLine(number, str(error))
     return Delivery(number, Headers({"content-type": "application/json"}), line)
@@ -57,7 +57,7 @@ def _delivery(number: int, line: bytes) -> Delivery | BadLine:
 
 def _headers(value: Any) -> Headers:
     if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
-        raise ValueError("headers must be an object of texts")
+        raise ValueError("headers must be an object whose values are text")
     return Headers(value)
 
 
@@ -66,7 +66,7 @@ def _body(text: str, value: Any) -> bytes:
         try:
             return value.encode("utf-8")
         except UnicodeEncodeError:
-            raise ValueError("the body holds a lone surrogate, which no HTTP body can carry as UTF-8") from None
+            raise ValueError("the body contains a lone surrogate, which cannot be sent as UTF-8") from None
     at = exact_json.member_at(text, "body")
     end = exact_json.end_of(text, at or 0)
     return text[at:end].encode("utf-8")

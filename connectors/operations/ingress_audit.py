@@ -12,9 +12,9 @@ RECEIPTS: Final = "`_System_ConnectorReceipt`"
 _texts: Final = catalogue(Path(__file__).parent)
 
 INGRESS_INVARIANTS: Final = (
-    Invariant("receipt_body", _texts["audit_receipt_body"], "the body is not the one received: its hash is not {0}", RECEIPTS),
+    Invariant("receipt_body", _texts["audit_receipt_body"], "the body was changed after receipt: its hash is not {0}", RECEIPTS),
     Invariant("receipt_tombstone", _texts["audit_receipt_tombstone"], "{0}", RECEIPTS),
-    Invariant("event_erasure", _texts["audit_event_erasure"], "no audit entry {0} says who erased it", EVENTS),
+    Invariant("event_erasure", _texts["audit_event_erasure"], "the audit entry {0} of its erasure is missing", EVENTS),
     Invariant("receipt_routed", _texts["audit_receipt_routed"], "{0}", RECEIPTS),
     Invariant(
         "next_ordinal",

@@ -38,7 +38,9 @@ def replay_retargeted(work_ids: Sequence[str], *, actor: str, reason: str, note:
         except StaleIncarnation:
             continue
         return [known.get(work_id) or without_target(work_id, targets) for work_id in work_ids]
-    raise StaleIncarnation(f"packs were upgraded {ROUNDS} times while {len(work_ids)} replays were prepared; try again")
+    raise StaleIncarnation(
+        f"packs were upgraded {ROUNDS} times while {len(work_ids)} replays were prepared; try again when no upgrade is running"
+    )
 
 
 Targets = dict[str, Target | Refused | None]
@@ -76,7 +78,8 @@ def _fitted(work_id: str, target: Target | None, event: tuple[str, str, str, str
     except UnfitItem as error:
         return Refused(work_id, "unfit", f"route {target.route.key} v{target.route.version}: {error}")
     if (named.source_id, named.source_lane) != (source_id, lane):
-        reason = f"route {target.route.key} v{target.route.version} folds ids: its source is another one; replay without retarget"
+        route = f"route {target.route.key} v{target.route.version}"
+        reason = f"{route} ignores the case of ids, so the source would change; replay without --retarget"
         return Refused(work_id, "source_change", reason)
     return replace(target, target_lane=named.target_lane)
 
@@ -93,4 +96,6 @@ def without_target(work_id: str, targets: Targets) -> Refused:
     refused = targets[work_id]
     if isinstance(refused, Refused):
         return refused
-    return Refused(work_id, "no_current_route", f"the route of {work_id} is retired; publish it again, or replay without retarget")
+    return Refused(
+        work_id, "no_current_route", f"the route of {work_id} is retired; publish it again, or replay without --retarget"
+    )

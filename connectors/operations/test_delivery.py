@@ -23,9 +23,9 @@ from projection.safe_text import error_text
 MARK: Final = "Headrace test delivery"
 """What the User-Agent of such a delivery starts with."""
 UNAVAILABLE: Final = {
-    "disabled": "its pack or itself is disabled, and deliveries are answered 503; enable it first",
-    "discarding": "its pack or itself is disabled, and deliveries are answered 410; enable it first",
-    "broken": "its pack or secrets cannot be loaded; the log says why",
+    "disabled": "the endpoint or its pack is disabled (answers 503); enable it first",
+    "discarding": "the endpoint or its pack is disabled (answers 410); enable it first",
+    "broken": "its pack or secrets cannot be loaded; see the log for the reason",
 }
 
 
@@ -42,9 +42,7 @@ def sample_of(endpoint: EndpointFacts) -> Sample:
     except FAILURES as error:  # a pack may be foreign code
         raise TrialRefused(f"the sample of pack {endpoint.pack_name!r} failed: {error_text(error)}") from None
     if found is None:
-        raise TrialRefused(
-            f"pack {endpoint.pack_name!r} brings no sample (a fixture.json beside its module); write a body yourself"
-        )
+        raise TrialRefused(f"pack {endpoint.pack_name!r} has no sample (a fixture.json beside its module); write a body instead")
     return found
 
 
@@ -55,7 +53,7 @@ def obstacle(endpoint: EndpointFacts) -> str | None:
     try:
         scheme = endpoint.pack.scheme()
         if scheme.needs_secret and not endpoint.secrets:
-            return "no secret is live, so nothing can sign; rotate to a new one"
+            return "the endpoint has no valid secret to sign with; rotate to a new one"
         probe = IngressRequest("POST", endpoint.url, Headers({"webhook-id": "probe"}), b"")
         signed_headers(scheme, probe, next(iter(endpoint.secrets), ""), time.time())
     except CannotSign as cannot:

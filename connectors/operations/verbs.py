@@ -95,7 +95,7 @@ def reroute(receipt_id: int, *, actor: str, reason: str) -> Refused | None:
     """Give a quarantined receipt back to the router with a fresh budget of attempts. Refused: `not_quarantined`."""
     note = _note(actor, "receipt.reroute", str(receipt_id), reason)
     if not run_unit("reroute", lambda: _sql.execute("release_quarantined", id=receipt_id) == 1, note=note):
-        return Refused(str(receipt_id), "not_quarantined", f"receipt {receipt_id} is not in quarantine")
+        return Refused(str(receipt_id), "not_quarantined", f"receipt {receipt_id} is not quarantined")
     log_event("reroute", receipt_id=receipt_id, actor=actor, reason=reason)
     notify("route")
     return None

@@ -136,14 +136,14 @@ def moment(text: str) -> datetime:
     try:
         return at.replace(tzinfo=at.tzinfo or UTC).astimezone(UTC) if at else clock.now() - timedelta(seconds=_ago(text))
     except OverflowError:
-        raise ValueError(f"{text!r} lies outside of the years 1 to 9999 in UTC") from None
+        raise ValueError(f"{text!r} is not in the years 1 to 9999 (UTC)") from None
 
 
 def _ago(text: str) -> float:
     try:
         return durations.seconds(text)
     except ValueError:
-        raise ValueError(f"{text!r} is no time; write ISO 8601 (2026-01-31T10:00:00Z) or how long ago (2h, 7d)") from None
+        raise ValueError(f"{text!r} is not a valid time; write ISO 8601 (2026-01-31T10:00:00Z) or how long ago (2h, 7d)") from None
 
 
 def _has_error(text: str) -> Q:

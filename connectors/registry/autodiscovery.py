@@ -28,7 +28,7 @@ def load(user_apps: Iterable[str]) -> None:
         for name in (*_built_in(), *_of_apps(user_apps)):
             importlib.import_module(name)
     except (DuplicateFlow, DuplicatePack) as error:
-        raise ImproperlyConfigured(f"{error}; rename one of them, names are shared by all apps of HEADRACE_APPS.") from None
+        raise ImproperlyConfigured(f"{error}; rename one of them; names must be unique across all apps of HEADRACE_APPS.") from None
 
 
 def _built_in() -> Iterator[str]:
@@ -52,5 +52,5 @@ def _package_of(entry: str) -> str:
         if entry in (config.name, f"{type(config).__module__}.{type(config).__qualname__}"):
             return config.name
     raise ImproperlyConfigured(
-        f"HEADRACE_APPS names {entry!r}, which is no installed Django app; correct the name or install the package."
+        f"HEADRACE_APPS names {entry!r}, which is not an installed Django app; correct the name or install the package."
     )

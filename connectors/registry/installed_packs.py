@@ -22,7 +22,7 @@ def _load(pack_id: int) -> Pack:
     name, settings = row
     cls = pack.find(name)
     if cls is None:
-        raise PackNotLoaded(f"pack {name!r} is not part of this process; install its package and name it in HEADRACE_APPS")
+        raise PackNotLoaded(f"pack {name!r} is not available here; install its package and add it to HEADRACE_APPS")
     return cls(parse(settings))
 
 
@@ -37,7 +37,7 @@ def missing_code() -> list[str]:
     """
     found = models.Pack.objects.filter(state=PackState.INSTALLED).values_list("name", flat=True).distinct()
     lines = [
-        f"Pack {name!r} is installed, but not part of this process: its deliveries get 503 until its package is named in HEADRACE_APPS."
+        f"Pack {name!r} is installed, but its package is not in HEADRACE_APPS: its deliveries are answered 503 until it is added."
         for name in sorted(found)
         if pack.find(name) is None
     ]
@@ -46,8 +46,8 @@ def missing_code() -> list[str]:
         facts = RouteFacts.from_snapshot(snapshot)
         users.setdefault(facts.flow_name, set()).add(facts.key)
     lines += [
-        f"Flow {name!r} (routes: {', '.join(sorted(users[name]))}) is not part of this process: "
-        "its work waits until its package is named in HEADRACE_APPS."
+        f"Flow {name!r} (routes: {', '.join(sorted(users[name]))}) is not available: "
+        "its work waits until its package is added to HEADRACE_APPS."
         for name in sorted(users)
         if flows.find(name) is None
     ]

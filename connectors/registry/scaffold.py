@@ -51,15 +51,15 @@ def write(name: str, into: Path) -> list[Path]:
     """Write the package `name` into folder `into`; the files, in order. Raises CannotStart."""
     _refuse_bad(name)
     if not into.is_dir():
-        raise CannotStart(f"{into} is no folder; make it first, or name another one with --into.")
+        raise CannotStart(f"{into} is not a directory; create it first, or give another one with --into.")
     target = into / name
     if os.path.lexists(target):  # a dangling link too
-        raise CannotStart(f"{target} exists already and is left as it is; choose another name, or another folder with --into.")
+        raise CannotStart(f"{target} already exists and was not changed; choose another name, or another folder with --into.")
     _refuse_taken(name)
     try:
         target.mkdir()
     except OSError as error:
-        raise CannotStart(f"{target} cannot be made: {error.strerror}.") from None
+        raise CannotStart(f"{target} cannot be created: {error.strerror}.") from None
     try:
         return _fill(target, Names.of(name))
     except OSError as error:
@@ -70,15 +70,15 @@ def write(name: str, into: Path) -> list[Path]:
 def _refuse_bad(name: str) -> None:
     if len(name) > LONGEST_NAME or not _NAME.fullmatch(name):
         raise CannotStart(
-            f"{name!r} is no name for a pack: it takes 1 to {LONGEST_NAME} characters of a-z, 0-9 and single _ between them, "
+            f"{name!r} is not a valid pack name; use 1 to {LONGEST_NAME} characters of a-z, 0-9 and single _ between them,  "
             "the first one a letter, such as acme or acme_shop."
         )
     if keyword.iskeyword(name) or keyword.issoftkeyword(name):
-        raise CannotStart(f"{name!r} is a word of Python; choose another name.")
+        raise CannotStart(f"{name!r} is a reserved Python keyword; choose another name.")
     class_name = Names.of(name).class_name
     if keyword.iskeyword(class_name) or class_name in _bound():
         raise CannotStart(
-            f"the class of a pack {name!r} would be called {class_name}, as something that it needs; choose another name."
+            f"the class of a pack {name!r} would be called {class_name}, a name that the template already uses; choose another name."
         )
 
 
@@ -90,7 +90,7 @@ def _bound() -> set[str]:
 
 def _refuse_taken(name: str) -> None:
     if pack.find(name) is not None:
-        raise CannotStart(f"there is a pack {name!r} already; choose another name.")
+        raise CannotStart(f"pack {name!r} already exists; choose another name.")
     if any(name == config.label for config in apps.get_app_configs()):
         raise CannotStart(f"{name!r} is the name of an installed Django app; choose another name.")
     importlib.invalidate_caches()

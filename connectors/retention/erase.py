@@ -104,7 +104,7 @@ def _waiting(source: Source) -> list[Refused]:
     """Receipts that are not routed yet and hold items of the source: what they bring is not known to anyone so far."""
     rows = sql.fetch("read_waiting_receipts", namespace=source.namespace, limit=MOST_WAITING + 1)
     if len(rows) > MOST_WAITING:
-        reason = f"more than {MOST_WAITING} receipts of {source.namespace} wait to be routed; erase once they are"
+        reason = f"more than {MOST_WAITING} receipts of {source.namespace} wait to be routed; try again after they are routed"
         return [Refused(source.namespace, "backlog", reason)]
     states = dict(rows)
     return [_not_routed(receipt, states[receipt]) for receipt in holding(source, list(states))]

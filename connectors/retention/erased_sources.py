@@ -28,8 +28,10 @@ def find_source(text: str, namespace: str, pack: str | None = None) -> Source | 
         return found[0]
     if found:
         types = ", ".join(repr(one.type) for one in found)
-        return Refused(text, "ambiguous", f"{text} names {len(found)} sources, of the types {types}; erase their receipts instead")
-    return Refused(text, "not_found", f"no retained event or record of {namespace} has the source {text}")
+        return Refused(
+            text, "ambiguous", f"{text} matches {len(found)} sources, of the types {types}; erase their receipts instead"
+        )
+    return Refused(text, "not_found", f"no stored event or record of {namespace} has the source {text}")
 
 
 def is_known(source: Source) -> bool:

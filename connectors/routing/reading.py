@@ -70,7 +70,7 @@ def verdicts_text(verdicts: Sequence[ItemVerdict]) -> str:
         text = json.dumps(verdict.as_json())
         room -= len(text) + 2
         if room < 0 and texts:
-            more = ItemVerdict(verdict.item, "more", f"{len(verdicts) - place} more of the items have verdicts that are not kept")
+            more = ItemVerdict(verdict.item, "more", f"{len(verdicts) - place} more items have reasons that are not stored")
             texts.append(json.dumps(more.as_json()))
             break
         texts.append(text)
@@ -151,7 +151,7 @@ class _Reader:
             raise UnfitItem(f"the item is about more than {MOST_PARTS} records")
         copies = max(0, len(inbounds) - 1) * len(item.text)
         if self.copied + copies > COPIES_BYTES:
-            raise UnfitItem(f"the item is about {len(inbounds)} records, and its text is too long to be kept for each of them")
+            raise UnfitItem(f"the item is about {len(inbounds)} records, and its text is too long to store for each of them")
         self.copied += copies
         return inbounds
 
@@ -209,7 +209,7 @@ def _identity(what: str, value: object) -> str:
     if value is None:
         raise UnfitItem(f"the item has no {what}")
     if not isinstance(value, str | int | Decimal):
-        raise UnfitItem(f"the item's {what} is a {type(value).__name__}; a pack gives text or an integer")
+        raise UnfitItem(f"the item's {what} is a {type(value).__name__}; a pack must give text or an integer")
     return str(value)
 
 
@@ -219,11 +219,11 @@ def _fit(what: str, value: object, longest: int, *, may_be_empty: bool = False) 
     if not text.strip() and not may_be_empty:
         raise UnfitItem(f"the item has no {what}")
     if len(text) > longest:
-        raise UnfitItem(f"the item's {what} has {len(text)} characters; at most {longest} are kept exactly")
+        raise UnfitItem(f"the item's {what} has {len(text)} characters; the maximum is {longest}")
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        raise UnfitItem(f"the item's {what} is not Unicode text (it holds a lone surrogate)") from None
+        raise UnfitItem(f"the item's {what} is not Unicode text (it contains a lone surrogate)") from None
     return text
 
 

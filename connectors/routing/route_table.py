@@ -102,5 +102,5 @@ def lock(book: RouteBook) -> AdmissionLock:
     # An upgrade leaves the old row's incarnation as it was and makes a new row.
     replaced = any(pack.id in found.removed and not pack.is_removed for pack in book.packs.values())
     if replaced or {row[0] for row in _sql.fetch("read_current_route_ids", namespace=book.namespace)} != book.route_ids:
-        raise StaleIncarnation(f"the packs or routes of namespace {book.namespace!r} are not those that were read any more")
+        raise StaleIncarnation(f"the packs or routes of namespace {book.namespace!r} changed since they were read")
     return found

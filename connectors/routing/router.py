@@ -241,7 +241,7 @@ def _mark(readings: Sequence[Reading], admitted: Admitted, found: Sequence[Known
     conflicts = dict.fromkeys(verdicts, 0)
     for known in found:
         conflicts[known.inbound.receipt_id] += 1
-        reason = f"delivery {known.inbound.delivery_id} is known with another payload; the first one stands"
+        reason = f"delivery {known.inbound.delivery_id} was already received with a different payload; the first one is kept"
         verdicts[known.inbound.receipt_id].append(ItemVerdict(known.inbound.item, "conflict", reason))
     counts = [
         (one.receipt_id, one.items, admitted.events.get(one.receipt_id, 0), admitted.duplicates.get(one.receipt_id, 0),

@@ -54,18 +54,18 @@ def usable(secrets: Sequence[str]) -> list[bytes]:
 def check_text_secret(secret: str) -> None:
     """Raises ValueError for a secret that is empty or carries white space at an end (a copied line break)."""
     if not secret.strip():
-        raise ValueError("the secret is empty; with an empty secret anybody can sign")
+        raise ValueError("the secret is empty, so anyone could sign; set a secret")
     if secret != secret.strip():
-        raise ValueError("the secret starts or ends with white space; remove the line break or blank that was copied with it")
+        raise ValueError("the secret starts or ends with white space; remove the line break or space that was copied with it")
 
 
 def timestamp_problem(raw: str | None, now: float, *, tolerance: float = TOLERANCE_SECONDS, per_second: int = 1) -> str | None:
     """Why a time stamp header does not count, or None when it does. `per_second` is its unit: 1 = seconds, 1000 = milliseconds."""
     if raw is None:
-        return "the time stamp header is missing, empty or sent twice"
+        return "the timestamp header is missing, empty or sent twice"
     if not (raw.isascii() and raw.isdigit()) or len(raw) > MAX_TIMESTAMP_DIGITS:
-        return "the time stamp is not a whole number"
+        return "the timestamp is not a whole number"
     difference = abs(int(raw) - now * per_second) / per_second
     if difference > tolerance:
-        return f"the time stamp is {difference:.0f} s from this server's clock, allowed are {tolerance:g} s"
+        return f"the timestamp is {difference:.0f} s from this server's clock; at most {tolerance:g} s are allowed"
     return None

@@ -68,19 +68,19 @@ class HubSpot:
     def verify(self, request: IngressRequest, secrets: Sequence[str], now: float) -> Verdict:
         keys = usable(secrets)
         if not keys:
-            return refused("the endpoint has no live secret")
+            return refused("the endpoint has no valid secret")
         if V3_HEADER in request.headers:
             return _verify_v3(request, keys, now)
         version = request.headers.get(VERSION_HEADER, "v1")
         if version not in ("v1", "v2"):
-            return refused("the signature version is none of v1, v2, v3")
+            return refused("the signature version is not v1, v2 or v3")
         presented = only_header(request, HEADER)
         if presented is None:
-            return refused(f"neither {V3_HEADER} nor {HEADER} was sent, or it is empty, over-long or sent twice")
+            return refused(f"{V3_HEADER} or {HEADER} is missing, empty, too long or sent twice")
         sign = sign_v1 if version == "v1" else sign_v2
         if is_one_of(presented, (sign(request, key) for key in keys)):
             return VERIFIED
-        return refused(f"no live secret makes the {version} signature", "" if version == "v1" else url_hint(request))
+        return refused(f"no secret of the endpoint matches the {version} signature", "" if version == "v1" else url_hint(request))
 
     def check_secret(self, secret: str) -> None:
         check_text_secret(secret)
@@ -89,15 +89,15 @@ class HubSpot:
 def _verify_v3(request: IngressRequest, keys: Sequence[bytes], now: float) -> Verdict:
     presented = only_header(request, V3_HEADER)
     if presented is None:
-        return refused(f"{V3_HEADER} is empty, over-long or sent twice")
+        return refused(f"{V3_HEADER} is empty, too long or sent twice")
     timestamp = only_header(request, TIMESTAMP_HEADER)
     problem = timestamp_problem(timestamp, now, tolerance=TOLERANCE_SECONDS, per_second=1000)
     if timestamp is None or problem is not None:
-        return refused(problem or "the time stamp header is missing")
+        return refused(problem or "the timestamp header is missing")
     urls = dict.fromkeys((request.url, decoded_url(request.url)))
     if is_one_of(presented, (sign_v3(request, key, timestamp, url) for key in keys for url in urls)):
         return VERIFIED
-    return refused("no live secret makes the v3 signature", url_hint(request))
+    return refused("no secret of the endpoint matches the v3 signature", url_hint(request))
 
 
 def url_hint(request: IngressRequest) -> str:

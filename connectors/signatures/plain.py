@@ -36,13 +36,13 @@ class HmacSha256:
     def verify(self, request: IngressRequest, secrets: Sequence[str], now: float) -> Verdict:  # noqa: ARG002  # signs no time
         presented = only_header(request, self.header)
         if presented is None:
-            return refused(f"the header {self.header} is missing, empty, over-long or sent twice")
+            return refused(f"the header {self.header} is missing, empty, too long or sent twice")
         keys = usable(secrets)
         if not keys:
-            return refused("the endpoint has no live secret")
+            return refused("the endpoint has no valid secret")
         if is_one_of(presented, (self.sign(request.body, key) for key in keys)):
             return VERIFIED
-        return refused(f"no live secret makes the signature in {self.header}")
+        return refused(f"no secret of the endpoint matches the signature in {self.header}")
 
     def check_secret(self, secret: str) -> None:
         check_text_secret(secret)
@@ -71,18 +71,18 @@ class Token:
     def verify(self, request: IngressRequest, secrets: Sequence[str], now: float) -> Verdict:  # noqa: ARG002  # signs no time
         presented = only_header(request, self.header)
         if presented is None:
-            return refused(f"the header {self.header} is missing, empty, over-long or sent twice")
+            return refused(f"the header {self.header} is missing, empty, too long or sent twice")
         keys = [secret for secret in secrets if secret.strip()]
         if not keys:
-            return refused("the endpoint has no live secret")
+            return refused("the endpoint has no valid secret")
         if is_one_of(presented, (self.prefix + key for key in keys)):
             return VERIFIED
-        return refused(f"the header {self.header} holds no live token")
+        return refused(f"the header {self.header} does not contain a valid token")
 
     def check_secret(self, secret: str) -> None:
         check_text_secret(secret)
         if not secret.isascii() or not secret.isprintable():
-            raise ValueError("the token holds characters that cannot be sent in a header; use printable ASCII")
+            raise ValueError("the token contains characters that cannot be sent in a header; use printable ASCII")
 
 
 def token(*, header: str, prefix: str = "") -> Token:
@@ -102,7 +102,7 @@ class Unsigned:
         return VERIFIED
 
     def check_secret(self, secret: str) -> None:  # noqa: ARG002  # whatever it is
-        raise ValueError("this endpoint checks no signature, so a secret would protect nothing; remove it or choose a signature")
+        raise ValueError("this endpoint checks no signature, so a secret has no effect; remove the secret or choose a signature")
 
 
 def unsigned() -> Unsigned:

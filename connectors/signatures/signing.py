@@ -44,16 +44,16 @@ def signed_headers(scheme: SignatureScheme, request: IngressRequest, secret: str
             return {V3_HEADER: signature, TIMESTAMP_HEADER: stamp}
         case StandardWebhooks():
             return _standard_webhooks(request, secret, int(now))
-    raise CannotSign(f"Headrace checks signatures of the scheme {scheme.name}, and does not know how to make them")
+    raise CannotSign(f"Headrace can check signatures of the scheme {scheme.name}, but cannot create them")
 
 
 def _standard_webhooks(request: IngressRequest, secret: str, now: int) -> dict[str, str]:
     version, key = key_of(secret)
     if version != SHARED_KEY:
-        raise CannotSign("the live secret is a public key (whpk_…): only the provider, who has the private one, can sign with it")
+        raise CannotSign("the secret is a public key (whpk_…); only the provider has the private key to sign with")
     message_id = request.headers.get(MESSAGE_ID)
     if not message_id:
-        raise CannotSign(f"the scheme signs the message id: give the header {MESSAGE_ID}")
+        raise CannotSign(f"the scheme signs the message id; add the header {MESSAGE_ID}")
     mac = hmac_data(key, to_bytes(f"{message_id}.{now}.") + request.body)
     signature = f"{SHARED_KEY},{base64.b64encode(mac).decode('ascii')}"
     return {MESSAGE_ID: message_id, "webhook-timestamp": str(now), "webhook-signature": signature}

@@ -48,10 +48,10 @@ def key_of(secret: str) -> tuple[str, bytes]:
         else ("v1", secret.removeprefix(SHARED_PREFIX))
     )
     if not encoded.strip():
-        raise ValueError("the secret is empty; with an empty secret anybody can sign")
+        raise ValueError("the secret is empty, so anyone could sign; set a secret")
     key = _decode(encoded)
     if version == "v1a" and len(key) != ED25519_KEY_BYTES:
-        raise ValueError(f"a whpk_ key has {ED25519_KEY_BYTES} bytes, this one has {len(key)}")
+        raise ValueError(f"a whpk_ key has {ED25519_KEY_BYTES} bytes; this one has {len(key)}")
     return version, key
 
 
@@ -109,19 +109,23 @@ class StandardWebhooks:
     def verify(self, request: IngressRequest, secrets: Sequence[str], now: float) -> Verdict:
         family = next((name for name in HEADER_FAMILIES if f"{name}-signature" in request.headers), None)
         if family is None:
-            return refused("neither webhook-signature nor svix-signature was sent")
+            return refused("the header webhook-signature (or svix-signature) is missing")
         message_id, timestamp, signatures = (only_header(request, f"{family}-{part}") for part in ("id", "timestamp", "signature"))
         if message_id is None or signatures is None:
-            return refused(f"{family}-id or {family}-signature is missing, empty, over-long or sent twice")
+            return refused(f"{family}-id or {family}-signature is missing, empty, too long or sent twice")
         entries = signatures.split(" ")
         problem = timestamp_problem(timestamp, now, tolerance=self.tolerance) or _header_problem(request, message_id, len(entries))
         if problem is not None:
             return refused(problem)
         keys = _usable(secrets)
         if not keys:
-            return refused("the endpoint has no live secret")
+            return refused("the endpoint has no valid secret")
         content = to_bytes(f"{message_id}.{timestamp}.") + request.body
-        return VERIFIED if _matches(entries, content, keys) else refused(f"no live secret makes a signature of {family}-signature")
+        return (
+            VERIFIED
+            if _matches(entries, content, keys)
+            else refused(f"no secret of the endpoint matches a signature in {family}-signature")
+        )
 
     def check_secret(self, secret: str) -> None:
         key_of(secret)

@@ -85,7 +85,9 @@ def activate(by: str) -> Checkpoint:
     """Check the whole canonical schema and write the checkpoint. Raises NotActivatable, naming each missing column."""
     missing = missing_columns()
     if missing:
-        raise NotActivatable(f"not activated, the schema lacks {len(missing)} column(s): {', '.join(missing)}")
+        raise NotActivatable(
+            f"not activated; {len(missing)} column(s) are missing, run script/manage migrate: {', '.join(missing)}"
+        )
     found = Checkpoint(PROTOCOL_VERSION, fingerprint())
     run_unit("activate", lambda: execute("write_checkpoint", version=found.version, fingerprint=found.fingerprint, by=by))
     forget()

@@ -81,7 +81,7 @@ def lock_admission(namespace: str, incarnations: Mapping[int, str]) -> Admission
     found = {pack_id: incarnation for pack_id, incarnation, _, _ in packs}
     if found != dict(incarnations):
         changed = sorted(pack_id for pack_id, incarnation in incarnations.items() if found.get(pack_id) != incarnation)
-        raise StaleIncarnation(f"packs {changed} of namespace {namespace!r} are gone, or of another incarnation than was read")
+        raise StaleIncarnation(f"packs {changed} of namespace {namespace!r} were removed or upgraded since they were read")
     removed = frozenset(pack_id for pack_id, _, state, _ in packs if state == REMOVED)
     return AdmissionLock(namespace, next_ordinal, packs[0][3], removed)
 

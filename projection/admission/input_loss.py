@@ -51,5 +51,5 @@ def _refuse(by_key: dict[str, tuple[WorkRow, Place]], mixed: set[str]) -> None:
         if before[key].owner(event) is not None and after[key].owner(event) is None:
             row, place = by_key[key]
             raise UnsafeReplacement(
-                f"event {place.event_id} cannot replace the selection of {row.work_id}: event {event.event_id} would be lost"
+                f"event {place.event_id} cannot replace the selected event of {row.work_id}: event {event.event_id} would be lost"
             )

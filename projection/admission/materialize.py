@@ -84,7 +84,7 @@ def _by_key(keys: Iterable[str], rows: Iterable[WorkRow]) -> dict[str, list[Work
     for row in rows:
         if row.is_nonterminal:
             if row.projection_key not in current:
-                raise Ambiguous(f"work item {row.work_id} has a key that the database takes for another one")
+                raise Ambiguous(f"work item {row.work_id} has a key that the database treats as equal to another one")
             current[row.projection_key].append(row)
     return current
 

@@ -43,14 +43,20 @@ def copy_results(event_ids: Sequence[int]) -> int:
 
 
 def _log_fault(event_id: int, error: Exception) -> None:
-    log_event("complete", level="error", event_id=event_id, error=error_text(error), reason="ended by an old binary; run `audit`")
+    log_event(
+        "complete",
+        level="error",
+        event_id=event_id,
+        error=error_text(error),
+        reason="ended by an older version of Headrace; run `audit`",
+    )
 
 
 def _result(status: str, error: str | None) -> tuple[State, str | None]:
     """What an old binary's end of an event is to its work item: (state, error text)."""
     if status in ENDS:
         return ENDS[status], error
-    return State.DEAD, storable(f"an old binary ended it as {status!r}" + (f": {error}" if error else ""))
+    return State.DEAD, storable(f"an older version of Headrace ended it as {status!r}" + (f": {error}" if error else ""))
 
 
 def _copy_results(event_ids: Sequence[int]) -> int:
@@ -66,7 +72,7 @@ def _copy_results(event_ids: Sequence[int]) -> int:
         WorkItem.objects.note_errors(errors)
     activated, unblocked = hand_off(ended)
     for row in ended:
-        log_event("complete", work_id=row.work_id, state=results[row.event_id][0], reason="ended by an old binary")
+        log_event("complete", work_id=row.work_id, state=results[row.event_id][0], reason="ended by an older version of Headrace")
     if ended:
         log_event("complete", count=len(ended), activated=activated, unblocked=unblocked)
     return len(ended)

@@ -152,7 +152,7 @@ def _one_by_one(job: JobRow, items: Sequence[JobItemRow], bulk: Bulk, failure: E
         raise failure
     for item in locked:
         if known := _still_due(job):
-            taken += _refuse(known, item, "locked", "another transaction held it all the while; ask for it again", bulk) or 0
+            taken += _refuse(known, item, "locked", "another transaction kept it locked; try again", bulk) or 0
     return taken
 
 
@@ -191,9 +191,7 @@ def _replays(job: JobRow, items: Sequence[JobItemRow], bulk: Bulk) -> Act:
 
 
 def _held(work_id: str) -> Deferred:
-    return Deferred(
-        work_id, "same_source", "an earlier one of the same source is replayed first; this one follows once that has ended"
-    )
+    return Deferred(work_id, "same_source", "waits for an earlier one of the same record; replayed after that has ended")
 
 
 def _act(job: JobRow, items: Sequence[JobItemRow], act: Act, bulk: Bulk) -> int | None:

@@ -122,15 +122,15 @@ def _read_back(taken: Taken, lease: Lease) -> ClaimedBatch:
     unreadable: list[tuple[WorkRow, str]] = []
     for row, selected, snapshot in WorkItem.objects.read_claimed(taken.ids, lease.token):
         if selected is None:
-            unreadable.append((row, f"event {row.event_id}, which it selects, is not retained; run `audit`"))
+            unreadable.append((row, f"its event {row.event_id} is no longer stored; run `audit`"))
             continue
         try:
             route = _route(snapshot or "")
         except ValueError as error:
-            unreadable.append((row, f"event {selected.id} does not prove the route of its work: {error}"))
+            unreadable.append((row, f"event {selected.id} has no valid route for its work: {error}"))
             continue
         if flows.find(route.flow_name) is None:  # the item itself names one that is here
-            unreadable.append((row, f"event {selected.id} proves flow {route.flow_name!r}, which is not that of its work"))
+            unreadable.append((row, f"event {selected.id} belongs to flow {route.flow_name!r}, not to the flow of its work"))
             continue
         items.append(Claimed(row, selected, route, taken.starts.get(row.id, 0.0)))
     items.sort(key=lambda claimed: (claimed.item.lane_position, claimed.item.id))

@@ -26,7 +26,7 @@ from projection.safe_text import error_text
 from projection.states import State
 
 BATCH: Final = 100
-REASON: Final = "worker lost: its lease ran out before the attempt ended"
+REASON: Final = "worker lost: its lease expired before the attempt ended"
 LOCKED_CODES: Final = frozenset({1205, 3572})
 """What NOWAIT answers where a row is locked: MariaDB; MySQL and TiDB."""
 
@@ -54,7 +54,7 @@ def _log_fault(item_id: int, error: Exception) -> None:
     if isinstance(error, RowLocked):
         log_event("rescue", level="warning", count=0, work_id=work_id, reason=str(error))
         return
-    reason = "left as it is; run `audit`"
+    reason = "not changed; run `audit`"
     log_event("rescue", level="error", count=0, work_id=work_id, error=error_text(error), reason=reason)
 
 

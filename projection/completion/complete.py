@@ -125,7 +125,7 @@ def _activate(keys: Sequence[str]) -> list[WorkRow]:
         return []
     queued = [row for row in WorkItem.objects.lock_work_items(ids) if row.is_successor]
     if len({row.projection_key for row in queued}) < len(queued) or not {row.projection_key for row in queued} <= set(keys):
-        raise Ambiguous(f"more than one queued generation, or a foreign one, for {sorted({row.work_id for row in queued})}")
+        raise Ambiguous(f"more than one queued generation, or an unexpected one, for {sorted({row.work_id for row in queued})}")
     if queued:
         WorkItem.objects.activate_generations([row.id for row in queued])
     return queued

@@ -39,7 +39,7 @@ def delay_seconds(policy: RetryPolicy, attempt: int, *, chance: Callable[[], flo
     """
     cap = LONGEST_SECONDS if policy.cap is None else min(policy.cap, LONGEST_SECONDS)
     if not (policy.base >= 0 and policy.factor >= 0 and cap >= 0):
-        raise ValueError(f"retry policy has no computable delay: base {policy.base}, factor {policy.factor}, cap {policy.cap}")
+        raise ValueError(f"retry policy is not valid: base {policy.base}, factor {policy.factor}, cap {policy.cap}")
     bounded = min(cap, _exponential(policy.base, float(policy.factor), max(attempt, 1) - 1))
     return max(FLOOR_SECONDS, min(cap, bounded * (1 + JITTER_SHARE * (2 * chance() - 1))))
 

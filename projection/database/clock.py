@@ -38,7 +38,7 @@ def to_db(value: datetime | None) -> datetime | None:
     if value is None:
         return None
     if value.tzinfo is None:
-        raise ValueError("a time without zone cannot be stored")
+        raise ValueError("a time without a time zone cannot be stored; add one")
     return value.astimezone(UTC).replace(tzinfo=None)
 
 

@@ -266,7 +266,12 @@ class Dispatcher:
                 return [ending for one in endings for ending in self._write_all([one])]
             if is_connection_lost(error) and not again:
                 return self._write_all(endings, again=True)
-            log_event("complete", level="error", work_id=endings[0].work_id, reason="left to its lease")
+            log_event(
+                "complete",
+                level="error",
+                work_id=endings[0].work_id,
+                reason="not written; the item runs again after its lease expires",
+            )
             self._abandon(endings[0])
         self._failures, self._retry_at = 0, 0.0
         return []
@@ -287,7 +292,7 @@ class Dispatcher:
         try:
             return circuit_breaker.record(endings)
         except Exception as error:  # noqa: BLE001 - as above; when the database is away, the completion says so
-            log_event("park", level="error", error=error_text(error), reason="the breaker was not told")
+            log_event("park", level="error", error=error_text(error), reason="the circuit breaker was not updated")
             return set()
 
     def _release(self, endings: Sequence[Ending]) -> None:

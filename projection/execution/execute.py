@@ -56,7 +56,7 @@ def prepare(batch: ClaimedBatch, owner: str) -> tuple[list[Attempt], list[Ending
 def _attempt(one: Claimed, token: str, owner: str, inputs: Sequence[Input]) -> Attempt:
     flow = flows.find(one.route.flow_name)
     if flow is None:
-        raise AssertionError(f"claimed an item of flow {one.route.flow_name}, which this process does not have")
+        raise AssertionError(f"claimed an item of flow {one.route.flow_name}, which is not installed in this process")
     return Attempt(one, token, owner, flow, inputs)
 
 

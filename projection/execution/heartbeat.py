@@ -100,7 +100,7 @@ class Heartbeat:
         while not self._stop.wait(period):
             leave_at = self._leave_at
             if leave_at is not None and monotonic() >= leave_at:
-                stuck_threads.leave_now("an atomic flow did not return; the process leaves without it")
+                stuck_threads.leave_now("an atomic flow did not return in time; the process exits without waiting for it")
             self._beat_safely(self._beat)
         for _ in range(LAST_WORDS):
             if self._beat_safely(lambda: _send("unregister_worker", id=self.id)):
@@ -129,7 +129,9 @@ class Heartbeat:
         for token, ids in self._to_extend().items():
             extended = WorkItem.objects.extend_leases(ids, token, self._lease_seconds)
             if extended < len(ids):
-                log_event("heartbeat", level="warning", worker=self.owner, count=len(ids) - extended, reason="leases lost or ended")
+                log_event(
+                    "heartbeat", level="warning", worker=self.owner, count=len(ids) - extended, reason="leases lost or expired"
+                )
 
     def _to_extend(self) -> dict[str, list[int]]:
         """Token → items to keep alive: running ones within their time-out; waiting ones only while no flow overruns its own.

@@ -40,7 +40,7 @@ def leave_if_stuck(grace_seconds: float = GRACE_SECONDS) -> None:
         if not thread.is_alive():
             _given_up.discard(thread)
     if _given_up:
-        leave_now(f"{len(_given_up)} flows did not return; the process leaves without them")
+        leave_now(f"{len(_given_up)} flows did not return in time; the process exits without waiting for them")
 
 
 def leave_now(reason: str) -> None:

@@ -94,7 +94,7 @@ class ThreadPool:
         for runner in late:
             attempt, _ = self._running.pop(runner)
             give_up(runner)
-            reason = f"the flow ran longer than its time-out of {attempt.flow.timeout:g} s"
+            reason = f"the flow ran longer than its timeout of {attempt.flow.timeout:g} s"
             self._runners[destination_of(attempt.claimed.route)] -= 1
             self._ended([failure(attempt, FlowTimeout(reason), "timeout")])
         if late:

@@ -41,7 +41,7 @@ def own_savepoint() -> Iterator[None]:
         finally:
             left_open = _leave_blocks(depth)
         if left_open:
-            raise BrokenTransaction("the flow left transaction.atomic() open; enter it by `with`")
+            raise BrokenTransaction("the flow left transaction.atomic() open; use it in a `with` statement")
         if connection.needs_rollback:  # Django would now undo the flow's writes without a word
             raise BrokenTransaction(
                 "the flow caught an error of the database and went on, which undoes its writes; "

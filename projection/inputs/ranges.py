@@ -103,7 +103,7 @@ def _inputs(one: Claimed, roots: Mapping[str, Root], events: Mapping[int, Sequen
     owner, last = (item.id, item.event_id) if root is None else (root.id, root.event_id)
     rows = events.get(owner, ())
     if all(row.id != last for row in rows):
-        raise BrokenRange(f"the range of {item.work_id} does not hold its selected event {last}")
+        raise BrokenRange(f"the range of {item.work_id} does not contain its selected event {last}")
     return [selected if row.id == last else as_input(row, row.ordinal) for row in rows]
 
 
@@ -137,7 +137,7 @@ def read_roots(work_ids: Iterable[str]) -> dict[str, Root]:
             break
         rows = WorkItem.objects.read_lineage(sorted(unknown))
         if len(rows) < len(unknown):
-            raise BrokenRange(f"replayed work is not retained: {sorted(unknown - {row[0] for row in rows})[0]}")
+            raise BrokenRange(f"the replayed work is no longer stored: {sorted(unknown - {row[0] for row in rows})[0]}")
         unknown = set()
         for work_id, item_id, replay_of, key, event_id, ordinal in rows:
             if replay_of is None:

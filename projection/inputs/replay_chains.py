@@ -39,7 +39,7 @@ def read_chains(work_ids: Sequence[str]) -> dict[str, ReplayChain]:
             else:
                 found[work_id].append(child[1])
                 tails[work_id] = child[0]
-    raise EndlessChain(f"replay chain of {sorted(tails)[0]} does not end")
+    raise EndlessChain(f"the replays of {sorted(tails)[0]} form a cycle")
 
 
 def read_scope_ids(ids: Sequence[int]) -> list[int]:

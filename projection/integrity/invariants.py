@@ -66,19 +66,19 @@ def _of_work_items(name: str, sentence: str) -> Invariant:
 
 
 INVARIANTS: Final = (
-    _of_events("payload_hash", "the payload is not the one that was admitted: its hash is not {0}"),
-    _of_events("tombstone", "erasure {0} left its payload or its readable names"),
+    _of_events("payload_hash", "the payload was changed after admission: its hash is not {0}"),
+    _of_events("tombstone", "erasure {0} did not remove its payload or its readable names"),
     _of_events("route_snapshot", "{0}"),
     _of_events("delivery_key", "another event has the same DeliveryKey {0}"),
     _of_events("ordinal_unique", "another event has the same ordinal {0} in namespace {1}"),
-    _of_events("projection_covered", "no ordinary generation of {1} lies at or after ordinal {0}: its task is missing"),
-    _of_events("legacy_covered", "no ordinary generation of {1} lies at or after it (no ordinal): its task is missing"),
+    _of_events("projection_covered", "no ordinary generation of {1} covers ordinal {0}: its work is missing"),
+    _of_events("legacy_covered", "no ordinary generation of {1} covers it (no ordinal): its work is missing"),
     _of_events("per_event_work", "the event has {0} ordinary work items instead of one"),
     _of_events("replay_event", "{0}"),
     _of_work_items("active_key", "its ProjectionActiveKey {0} is not its ProjectionKey {1}"),
     _of_work_items("one_active", "projection {0} has another active generation"),
     _of_work_items("one_successor", "projection {0} has another queued successor"),
-    _of_work_items("successor_alone", "a successor of {0} is queued, but nothing is active: the handoff was lost"),
+    _of_work_items("successor_alone", "a successor of {0} is queued, but no generation is active"),
     _of_work_items("successor_inactive", "a queued successor must wait: {0}"),
     _of_work_items("replay_lineage", "{0}"),
     _of_work_items("execution_class", "its class is {0}, its ProjectionKey {1}"),
@@ -88,7 +88,7 @@ INVARIANTS: Final = (
     _of_work_items("ranges_distinct", "another ordinary generation of {1} selects ordinal {0} too: their ranges overlap"),
     _of_work_items("lane_holder", "it is {0} with LaneKey {1} and LaneHolderKey {2}"),
     _of_work_items("one_holder", "another item holds lane {0} too"),
-    _of_work_items("lane_stranded", "it is blocked, but no live item of lane {0} is ahead of it or holds the lane"),
+    _of_work_items("lane_stranded", "it is blocked, but no open item of lane {0} is ahead of it or holds the lane"),
     _of_work_items("lane_first_due", "it is the first due item of lane {0}, but blocked behind items that settle"),
 )
 """What holds in the projection's tables. The ingress adds its own (`connectors.operations.ingress_audit`)."""
@@ -111,7 +111,7 @@ class _Findings:
     def violations(self, invariant: Invariant) -> list[Violation]:
         if self.found <= len(self.listed):
             return self.listed
-        rest = Violation(invariant.name, "", f"{self.found} violations in all; the first {len(self.listed)} are listed")
+        rest = Violation(invariant.name, "", f"{self.found} violations in total; the first {len(self.listed)} are listed")
         return [*self.listed, rest]
 
 

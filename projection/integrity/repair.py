@@ -158,7 +158,7 @@ def _hand_off_unit(rows: Sequence[tuple[int, str]], *, dry_run: bool) -> int:
     locked = [row for row in WorkItem.objects.lock_work_items([row[0] for row in rows]) if row.is_successor]
     keys = sorted({row.projection_key for row in locked if row.projection_key})
     if keys and len(WorkItem.objects.read_successors(keys)) > len(keys):
-        raise Ambiguous(f"more than one queued generation, and none is active, beside {rows[0][1]}")
+        raise Ambiguous(f"more than one queued generation and none active, besides {rows[0][1]}")
     if locked and not dry_run:
         WorkItem.objects.activate_generations([row.id for row in locked])
         for row in locked:

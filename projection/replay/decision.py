@@ -91,7 +91,7 @@ def _refusal(work_id: str, rows: Sequence[WorkRow], active: Mapping[str, WorkRow
         return Refused(work_id, "already_replayed", f"already replayed as {newest.work_id} ({tail})")
     blocker = active.get(newest.scope_key) if newest.execution_class == ExecutionClass.PROJECTION else None
     if blocker is not None:
-        reason = f"{blocker.work_id} is active for the same source; replay again once it has ended"
+        reason = f"{blocker.work_id} is already open for the same record; replay again after it has ended"
         return Refused(work_id, "active_generation", reason)
     return None
 
@@ -100,11 +100,11 @@ def class_refusal(work_id: str, row: WorkRow, origin: Origin | None, target: Tar
     """Why the row's execution class is not proven, or would change under the target; None = neither."""
     is_projection = row.execution_class == ExecutionClass.PROJECTION
     if origin is None or origin.is_projected != is_projection:
-        reason = "its event has no route snapshot that proves its execution class, or contradicts it"
+        reason = "its event has no route snapshot, or one that contradicts how it executes"
         return Refused(work_id, "no_class_proof", reason)
     route = target.route if target else origin.route
     if route.event_kind != origin.route.event_kind:
-        reason = f"route {origin.route.key} now makes {route.event_kind}, not {origin.route.event_kind}"
+        reason = f"route {origin.route.key} now emits {route.event_kind}, not {origin.route.event_kind}"
         return Refused(work_id, "kind_change", reason)
     if (route.is_projection and origin.source_lane != "") != is_projection:
         return Refused(work_id, "class_change", f"route {route.key} v{route.version} would change its execution class")
@@ -128,7 +128,7 @@ def first_of_each(
         if holder == work_id:
             first[work_id] = row
         else:
-            reason = f"{holder} of the same source is replayed first; replay this one once that has ended"
+            reason = f"{holder} of the same record is replayed first; replay this one after that has ended"
             deferred[work_id] = Deferred(work_id, "same_source", reason)
     return first, deferred
 

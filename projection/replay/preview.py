@@ -110,4 +110,4 @@ def _root_positions(rows: Mapping[str, WorkRow]) -> dict[str, int]:
         found = {row[0]: row[1:] for row in fetch("read_parents", work_ids=tuple(set(parents.values())))}
         places |= {work_id: found[parent][1] for work_id, parent in parents.items() if parent in found}
         parents = {work_id: found[parent][0] for work_id, parent in parents.items() if parent in found and found[parent][0]}
-    raise EndlessChain(f"lineage of {sorted(parents)[0]} does not end")
+    raise EndlessChain(f"the replays of {sorted(parents)[0]} form a cycle")

@@ -53,7 +53,7 @@ def work_in_the_way(event_ids: Sequence[int]) -> list[Refused]:
     facts = list(Event.objects.filter(id__in=event_ids, replay_of_event_id=None).values_list("id", flat=True))
     missing = uncovered_events(Event.objects.read_known_events(facts)) if facts and not found else []
     return [_open(work_id, state) for work_id, state in found] + [
-        Refused(str(event), "missing_task", f"the task of event {event} is missing; run `repair`, then erase again")
+        Refused(str(event), "missing_task", f"the work of event {event} is missing; run `repair`, then erase again")
         for event in missing[:REFUSALS_LISTED]
     ]
 

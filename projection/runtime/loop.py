@@ -47,5 +47,5 @@ def resident(kind: Kind, step: Callable[[], int], pause: Callable[[], float], bu
 def _reason(error: BaseException) -> str:
     """What the one on call reads first."""
     if is_read_only(error):
-        return "the database takes no writes, as after a failover; trying again"
-    return "the database is away; trying again" if is_outage(error) else "trying again"
+        return "the database is read-only (for example during a failover); trying again"
+    return "the database is unavailable; trying again" if is_outage(error) else "trying again"

@@ -58,7 +58,7 @@ def test_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def passes(name: str, command: list[str], environ: Mapping[str, str]) -> bool:
-    """Run one check and say how it went; its output is shown only when it failed."""
+    """Run one check and report the result; its output is shown only when it failed."""
     done = subprocess.run(  # noqa: S603  # the commands above
         [str(BIN / command[0]), *command[1:]],
         cwd=CHECKOUT,

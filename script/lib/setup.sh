@@ -10,8 +10,8 @@ die() { say "$*"; exit 2; }
 
 # setup run|test
 setup() {
-  mkdir -p .local 2>/dev/null && [ -w .local ] || die "The folder $PWD/.local cannot be written to; give this user the right to."
-  # One set-up at a time. The lock goes with this process, or at the end.
+  mkdir -p .local 2>/dev/null && [ -w .local ] || die "The folder $PWD/.local is not writable; grant this user write permission."
+  # One setup at a time. The lock goes with this process, or at the end.
   exec 9>.local/setup.lock
   flock 9
   setup_python
@@ -26,9 +26,9 @@ setup() {
 # want PACKAGE... : install Debian packages, with sudo where this user is not root
 want() {
   local as_root=()
-  if ! command -v apt-get >/dev/null; then die "These are missing: $*. Install what your system calls them, then run this again."; fi
+  if ! command -v apt-get >/dev/null; then die "These packages are missing: $*. Install the equivalent packages of your system, then run this again."; fi
   if [ "$(id -u)" != 0 ]; then
-    command -v sudo >/dev/null || die "These packages are missing: $*. Run this as root, or let an administrator run: apt-get install $*"
+    command -v sudo >/dev/null || die "These packages are missing: $*. Run this as root, or have an administrator run: apt-get install $*"
     as_root=(sudo)
   fi
   say "installing $* …"
@@ -38,7 +38,7 @@ want() {
     apt-get install -y -qq --no-install-recommends "$@"; } >"$log" 2>&1 </dev/null; then
     tail -n 20 "$log" >&2
     rm -f "$log"
-    die "apt-get could not install $*; mend what it says above, then run this again."
+    die "apt-get could not install $*; fix the errors above, then run this again."
   fi
   rm -f "$log"
 }
@@ -88,7 +88,7 @@ setup_python() {
   if [ -x .venv/bin/python ] && is_fit .venv/bin/python; then return; fi
   local python
   if ! python=$(find_python); then
-    [ -z "${PYTHON:-}" ] || die "PYTHON=$PYTHON is no Python $OLDEST_PYTHON to 3.13 with the venv module; name another, or unset it."
+    [ -z "${PYTHON:-}" ] || die "PYTHON=$PYTHON is not Python $OLDEST_PYTHON to 3.13 with the venv module; set another, or unset it."
     want python3 python3-venv
     hash -r
     if ! python=$(find_python) && apt-cache show python3.11 >/dev/null 2>&1; then
@@ -96,9 +96,9 @@ setup_python() {
       hash -r
       python=$(find_python) || true
     fi
-    [ -n "$python" ] || die "Headrace needs Python $OLDEST_PYTHON or newer, and this system has none; install one and name it: PYTHON=/path/to/python3 $0"
+    [ -n "$python" ] || die "Headrace needs Python $OLDEST_PYTHON to 3.13, but none was found; install one and run: PYTHON=/path/to/python3 $0"
   fi
-  say "making the virtual environment .venv with $("$python" --version) …"
+  say "creating the virtual environment .venv with $("$python" --version) …"
   "$python" -m venv --clear .venv
 }
 
@@ -122,7 +122,7 @@ setup_packages() {
   setup_compiler
   say "installing the Python packages of $lock (the first time takes about a minute) …"
   .venv/bin/python -m pip install --quiet --no-input --disable-pip-version-check --require-hashes -r "$lock" ||
-    die "pip could not install $lock; mend what it says above (its configuration and network are yours), then run this again."
+    die "pip could not install $lock; fix the errors above (check pip's configuration and the network), then run this again."
   cp "$lock" "$stamp"
   # The lock of the tests contains that of the run, with the same versions.
   if [ "$1" = test ]; then cp requirements.lock .venv/installed-requirements.lock; fi

@@ -72,9 +72,9 @@ def test_keys_are_those_that_admission_makes() -> None:
     [
         (Size(1000, 350, 100), "multiple of 100"),
         (Size(1000, 300, 100), "at least 400"),
-        (Size(300, 400, 100), "--events is at least"),
-        (Size(1000, 400, 11), "--dead is 12 to 100"),
-        (Size(1000, 400, 101), "--dead is 12 to 100"),
+        (Size(300, 400, 100), "--events must be at least"),
+        (Size(1000, 400, 11), "--dead must be 12 to 100"),
+        (Size(1000, 400, 101), "--dead must be 12 to 100"),
     ],
 )
 def test_sizes_that_do_not_go_together_are_refused(sizes: Size, reason: str) -> None:

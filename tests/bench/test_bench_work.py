@@ -123,7 +123,7 @@ def test_an_item_that_did_not_run_fails_the_drain(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(drain, "run_worker", one_less)
     code, answer = commands.run("bench", "drain", "--items", "3", "--repeat", "1")
     assert code == 2
-    assert "the workload failed its check: 0 of 3 items ran, 0 are processed" in answer["error"]["reason"]
+    assert "the benchmark failed its check: 0 of 3 items ran, 0 are processed" in answer["error"]["reason"]
 
 
 @pytest.mark.parametrize(

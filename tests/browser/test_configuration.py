@@ -50,7 +50,7 @@ def test_a_provider_is_connected_from_the_pack_to_the_first_routed_delivery(admi
     body = b'{"action":"opened","issue":{"id":1},"repository":{"id":2}}'
     wrong = signing.github(body, "not the secret", event="issues", delivery="1")
     receive(facts, IngressRequest("POST", facts.url, Headers(wrong), body))
-    expect(page.locator(".stage-failed")).to_contain_text("no live secret makes the signature", timeout=10_000)
+    expect(page.locator(".stage-failed")).to_contain_text("no secret of the endpoint matches the signature", timeout=10_000)
     right = signing.github(body, secret, event="issues", delivery="1")
     receive(facts, IngressRequest("POST", facts.url, Headers(right), body))
     expect(page.locator(".stage-done .stage-name")).to_have_text(["Waiting", "Received", "Verified"], timeout=10_000)

@@ -124,7 +124,8 @@ def test_what_an_old_binary_ended_runs_no_second_time_and_makes_room_in_the_clai
 
 
 @pytest.mark.parametrize(
-    ("error", "text"), [(None, "an old binary ended it as 'expired'"), ("x", "an old binary ended it as 'expired': x")]
+    ("error", "text"),
+    [(None, "an older version of Headrace ended it as 'expired'"), ("x", "an older version of Headrace ended it as 'expired': x")],
 )
 def test_an_end_that_nobody_knows_is_a_dead_letter_and_strands_no_lane(ingress: Ingress, error: str | None, text: str) -> None:
     per_event(ingress)

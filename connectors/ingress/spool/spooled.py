@@ -43,7 +43,7 @@ class SpooledDelivery:
                 raise UnknownRecord("it was written by another version of Headrace")
             return cls(**members | {"draft": ReceiptDraft(body=body, **members["draft"])})
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise UnknownRecord(f"it holds no delivery ({type(error).__name__})") from error
+            raise UnknownRecord(f"it contains no delivery ({type(error).__name__})") from error
 
 
 def identified(draft: ReceiptDraft) -> ReceiptDraft:

@@ -14,7 +14,7 @@ from projection.database import clock
 
 
 class Command(HeadraceCommand):
-    help = "Prove the protocol's invariants on the rows of this database. Reads everything, locks nothing; the console shows the result."
+    help = "Verifies that no event was lost or duplicated. Reads everything, locks nothing; the console shows the result. Run it nightly."
 
     def perform(self, **_options: Any) -> int:
         started_at = clock.now()
@@ -24,10 +24,10 @@ class Command(HeadraceCommand):
         if report.ok:
             rows = report.checked
             counts = f"{rows['receipt_body']} receipts, {rows['payload_hash']} events and {rows['lease']} work items"
-            lines = [f"ok: {len(rows)} invariants hold on {counts}"]
+            lines = [f"ok: {len(rows)} invariants verified on {counts}"]
         self.emit(answer, lines)
         try:
             audit_results.keep(report, started_at)
         except DatabaseError as error:  # read-only, or a right that reads only: the proof stands without it
-            self.stderr.write(f"the result is not kept for the console: {error}")
+            self.stderr.write(f"the result could not be stored for the console: {error}")
         return DONE if report.ok else FINDINGS

@@ -17,7 +17,7 @@ from projection.cli import DONE, HeadraceCommand
 
 
 class Command(HeadraceCommand):
-    help = "Runs a measured workload in a database of its own and checks every event, work item and input."
+    help = "Runs a benchmark in a separate database and checks every event, work item and input."
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = self.verbs(parser)
@@ -25,62 +25,62 @@ class Command(HeadraceCommand):
             verbs, "sc400", self.sc400, "400 sources × 10 events and 400 actions, from receipts to processed work"
         )
         workload.add_argument("--sources", type=int, default=400)
-        workload.add_argument("--events", type=int, default=10, help="events of each source")
+        workload.add_argument("--events", type=int, default=10, help="events per source")
         workload.add_argument("--actions", type=int, default=400, help="per-event actions among them")
         workload.add_argument("--repeat", type=int, default=3)
-        drained = self.add_verb(verbs, "drain", self.drain, "per-event no-op items by one worker, beside a hand-written loop")
+        drained = self.add_verb(
+            verbs, "drain", self.drain, "per-event no-op items by one worker, compared with a hand-written loop"
+        )
         drained.add_argument("--items", type=int, default=10_000)
         drained.add_argument("--repeat", type=int, default=3)
         posted = self.add_verb(
             verbs, "ingress", self.ingress, "signed POSTs through gunicorn, beside a bare Django view with one INSERT"
         )
-        posted.add_argument("--requests", type=int, default=5_000, help="in each repetition, to each of both")
-        posted.add_argument("--concurrency", type=int, default=16, help="connections, each with one request under way")
+        posted.add_argument("--requests", type=int, default=5_000, help="requests per repetition, to each of the two")
+        posted.add_argument("--concurrency", type=int, default=16, help="connections, each with one request at a time")
         posted.add_argument("--repeat", type=int, default=3)
-        posted.add_argument("--bytes", type=int, default=ingress.BODY_BYTES, help="of a body, about")
-        kept = self.add_verb(verbs, "memory", self.memory, "what a router and a worker process hold over many items")
+        posted.add_argument("--bytes", type=int, default=ingress.BODY_BYTES, help="approximate size of a body")
+        kept = self.add_verb(verbs, "memory", self.memory, "memory of a router and a worker process over many items")
         kept.add_argument("--items", type=int, default=100_000)
-        woken = self.add_verb(
-            verbs, "wake", self.wake, "how soon an idle system starts a flow, and what it costs the database meanwhile"
-        )
+        woken = self.add_verb(verbs, "wake", self.wake, "how soon an idle system starts a flow, and its database load while idle")
         woken.add_argument("--deliveries", type=int, default=20)
         woken.add_argument(
-            "--idle", type=float, default=20.0, help="seconds in which the statements of the idle system are counted"
+            "--idle", type=float, default=20.0, help="seconds for which the statements of the idle system are counted"
         )
         made = self.add_verb(
-            verbs, "history", self.history, "makes a large history in the configured database, to look at and measure"
+            verbs, "history", self.history, "create a large history in the configured database, for trials and measurements"
         )
         made.add_argument("--events", type=int, default=1_000_000)
-        made.add_argument("--work", type=int, default=200_000, help="work items, live and ended")
+        made.add_argument("--work", type=int, default=200_000, help="work items, open and finished")
         made.add_argument("--dead", type=int, default=50_000, help="dead letters among them")
-        made.add_argument("--namespace", default="history", help="made for it; one that exists is refused")
-        made.add_argument("--beside", action="store_true", help="also where the database keeps events, receipts or work already")
+        made.add_argument("--namespace", default="history", help="new namespace to fill; an existing one is refused")
+        made.add_argument("--beside", action="store_true", help="also if the database already has events, receipts or work")
 
     def sc400(self, **options: Any) -> int:
         if min(options["sources"], options["events"], options["actions"] + 1, options["repeat"]) < 1:
-            raise CommandError("--sources, --events and --repeat start at 1, --actions at 0")
+            raise CommandError("--sources, --events and --repeat must be 1 or more, --actions 0 or more")
         workload = sc400.Workload(options["sources"], options["events"], options["actions"])
         return self._report(lambda: sc400.run(workload, options["repeat"], say=self.stderr.write))
 
     def drain(self, **options: Any) -> int:
         if min(options["items"], options["repeat"]) < 1:
-            raise CommandError("--items and --repeat start at 1")
+            raise CommandError("--items and --repeat must be 1 or more")
         return self._report(lambda: drain.run(options["items"], options["repeat"], say=self.stderr.write))
 
     def ingress(self, **options: Any) -> int:
         sizes = [options[name] for name in ("requests", "concurrency", "repeat", "bytes")]
         if sizes[0] < 2 or min(sizes) < 1:
-            raise CommandError("--requests starts at 2, --concurrency, --repeat and --bytes at 1")
+            raise CommandError("--requests must be 2 or more; --concurrency, --repeat and --bytes 1 or more")
         return self._report(lambda: ingress.run(*sizes, say=self.stderr.write))
 
     def memory(self, **options: Any) -> int:
         if options["items"] < 2:
-            raise CommandError("--items starts at 2")
+            raise CommandError("--items must be 2 or more")
         return self._report(lambda: memory.run(options["items"], say=self.stderr.write))
 
     def wake(self, **options: Any) -> int:
         if options["deliveries"] < 1 or not options["idle"] >= 1:
-            raise CommandError("--deliveries and --idle start at 1")
+            raise CommandError("--deliveries and --idle must be 1 or more")
         return self._report(lambda: wake.run(options["deliveries"], options["idle"], say=self.stderr.write))
 
     def history(self, **options: Any) -> int:
@@ -96,6 +96,6 @@ class Command(HeadraceCommand):
         try:
             answer = run()
         except BenchFailed as error:
-            raise CommandError(f"the workload failed its check: {error}") from error
+            raise CommandError(f"the benchmark failed its check: {error}") from error
         self.emit(answer, [f"{name}: {value}" for name, value in answer.items() if name != "runs"])
         return DONE

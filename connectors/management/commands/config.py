@@ -18,17 +18,17 @@ from projection.cli import DONE, USAGE
 
 
 class Command(ConfigurationCommand):
-    help = "Apply a configuration file, write one, or tell where the database differs from it."
+    help = "Applies a configuration file, exports one, or shows where the database differs from it."
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = self.verbs(parser)
-        apply = self.add_verb(verbs, "apply", self.apply, "make the database what the file says; applying again changes nothing")
+        apply = self.add_verb(verbs, "apply", self.apply, "apply a file to the database; applying it again changes nothing")
         apply.add_argument("file", help="TOML file")
-        apply.add_argument("--dry-run", action="store_true", help="tell what would change, and change nothing")
+        apply.add_argument("--dry-run", action="store_true", help="show what would change; change nothing")
         add_reason(apply)
-        diff = self.add_verb(verbs, "diff", self.diff, "tell where the database differs from the file; exit code 2 on drift")
+        diff = self.add_verb(verbs, "diff", self.diff, "show where the database differs from the file; exits 2 if it does")
         diff.add_argument("file", help="TOML file")
-        add_namespace(self.add_verb(verbs, "export", self.export, "write the configuration of a namespace as TOML"))
+        add_namespace(self.add_verb(verbs, "export", self.export, "print the configuration of a namespace as TOML"))
 
     def apply(self, *, file: str, dry_run: bool, reason: str, **_options: Any) -> int:
         report = apply(read(file), actor=cli_actor(), reason=reason, dry_run=dry_run)
@@ -78,4 +78,4 @@ def _lines(report: Report) -> Iterator[str]:
     yield from _changes(report)
     yield from (f"warning: {warning}" for warning in report.warnings)
     counts = ", ".join(f"{len(report.of(outcome))} {outcome}" for outcome in ("created", "changed", "unchanged"))
-    yield f"namespace {report.namespace}: {counts}{' (dry run: nothing was kept)' if report.dry_run else ''}"
+    yield f"namespace {report.namespace}: {counts}{' (dry run: nothing was changed)' if report.dry_run else ''}"

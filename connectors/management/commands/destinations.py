@@ -16,16 +16,14 @@ from projection.models import Destination
 
 
 class Command(HeadraceCommand):
-    help = "List destinations in trouble, and try one at once."
+    help = "Lists failing and parked destinations; `retry` tries a parked one now."
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = self.verbs(parser)
-        sub = self.add_verb(verbs, "list", self.list, "destinations in trouble: parked ones, and those that have begun to fail")
-        sub.add_argument("--all", action="store_true", help="also those that were in trouble and are well")
-        sub = self.add_verb(
-            verbs, "retry", self.retry, "end the pause of a parked destination: its next item is let through at once"
-        )
-        sub.add_argument("name", help="as `destinations list` shows it")
+        sub = self.add_verb(verbs, "list", self.list, "list destinations that are failing or parked (circuit open)")
+        sub.add_argument("--all", action="store_true", help="include recovered destinations")
+        sub = self.add_verb(verbs, "retry", self.retry, "end the pause of a parked destination; its next item runs immediately")
+        sub.add_argument("name", help="name as shown by `destinations list`")
         add_reason(sub)
 
     def list(self, *, all: bool, **_options: Any) -> int:
@@ -43,7 +41,7 @@ class Command(HeadraceCommand):
         if refused is not None:
             self.emit({"tried": [], "refused": [asdict(refused)]}, [refused.reason])
             return FINDINGS
-        self.emit({"tried": [name], "refused": []}, [f"{name}: the next item is let through"])
+        self.emit({"tried": [name], "refused": []}, [f"{name}: the next item runs now"])
         return DONE
 
 

@@ -26,36 +26,36 @@ DONE_WORDS: Final = {JobKind.REPLAY: "replayed", JobKind.DISCARD: "discarded"}
 
 
 class Command(OperationsCommand):
-    help = "List dead letters, show one, replay or discard them one by one or by filter."
+    help = "Lists dead letters, shows one, replays or discards them by WorkId or by filter."
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = self.verbs(parser)
-        sub = self.add_verb(verbs, "list", self.list_dead, "dead work that nobody discarded, newest first")
+        sub = self.add_verb(verbs, "list", self.list_dead, "list dead letters that are not discarded, newest first")
         _add_filters(sub)
-        sub.add_argument("--limit", type=int, default=50, help="rows at most (default: %(default)s)")
-        sub = self.add_verb(verbs, "show", self.show, "one dead letter: inputs, attempts, failures, lineage")
+        sub.add_argument("--limit", type=int, default=50, help="maximum number of rows (default: %(default)s)")
+        sub = self.add_verb(verbs, "show", self.show, "show a dead letter: inputs, attempts, failures, replays")
         sub.add_argument("work_id", metavar="WORKID")
         for name, perform, description in (
-            ("replay", self.replay, "run dead work again as new work with its lineage"),
-            ("discard", self.discard, "set dead work aside; it stays dead and is kept as evidence"),
+            ("replay", self.replay, "run dead letters again, as new work items linked to them"),
+            ("discard", self.discard, "mark dead letters as not to be replayed; they stay stored"),
         ):
             sub = self.add_verb(verbs, name, perform, description)
             sub.add_argument("work_ids", metavar="WORKID", nargs="*")
             _add_filters(sub)
-            sub.add_argument("--all", action="store_true", help="every dead letter, where neither WorkIds nor filters are given")
-            sub.add_argument("--dry-run", action="store_true", help="change nothing, say what would happen")
-            sub.add_argument("--reason", default="", help="why, for the audit trail")
+            sub.add_argument("--all", action="store_true", help="select every dead letter, instead of WorkIds or filters")
+            sub.add_argument("--dry-run", action="store_true", help="show what would happen; change nothing")
+            sub.add_argument("--reason", default="", help="reason, for the audit log")
             sub.add_argument(
                 "--job",
                 action="store_true",
-                help="count and start the bulk job, and leave its steps to the cluster; `jobs show` reports its progress",
+                help="start a bulk job in the background; `jobs show` reports its progress",
             )
             sub.add_argument(
                 "--rate", type=int, help=f"items per second, 0 = no limit (default: {DEFAULT_RATE}; no limit by WorkIds)"
             )
             if name == "replay":
                 sub.add_argument(
-                    "--retarget", action="store_true", help="under the current version of the route, not the item's own"
+                    "--retarget", action="store_true", help="use the current version of the route instead of the item's"
                 )
 
     def list_dead(self, *, limit: int, **options: Any) -> int:
@@ -106,9 +106,10 @@ class Command(OperationsCommand):
         left_out = [one for one in bulk_jobs.left_out(job) if isinstance(one, Refused)]
         lines = [] if is_preview else [f"started {job_line(job)}"]
         lines.append(
-            f"{expected.total} dead letters: {expected.possible} at once, {expected.deferred} behind another of their source"
+            f"{expected.total} dead letters: {expected.possible} start immediately, "
+            f"{expected.deferred} wait for an earlier one of the same record"
         )
-        lines += [f"{count} refused: {code}" for code, count in sorted(expected.refused.items())] + _warning(job)
+        lines += [f"{count} cannot be acted on: {code}" for code, count in sorted(expected.refused.items())] + _warning(job)
         lines += [f"refused: {one.id}: {one.reason}" for one in left_out]
         answer: dict[str, Any] = {"preview": _preview(job), "dry_run": is_preview}
         answer |= {} if is_preview else {"job": job_answer(job)}
@@ -165,15 +166,19 @@ def _replay_of(one: Replayed | Discarded) -> str:
 
 def _warning(job: JobRow) -> list[str]:
     count = job.expected.after_newer
-    return [f"warning: {count} would run after newer work of their source has succeeded; state could go backwards"] if count else []
+    return (
+        [f"warning: {count} would run after newer work of the same record has succeeded and could overwrite it with older data"]
+        if count
+        else []
+    )
 
 
 def _add_filters(parser: CommandParser) -> None:
     parser.add_argument("--route", default="", help="key of a route, any version")
-    parser.add_argument("--pack", default="", help="name of the pack that it came in by")
+    parser.add_argument("--pack", default="", help="name of the pack that received it")
     parser.add_argument("--error", default="", help="part of the last error, or the start of its fingerprint")
-    parser.add_argument("--since", default="", help="died at or after: ISO 8601, or how long ago (2h, 7d)")
-    parser.add_argument("--until", default="", help="died before: ISO 8601, or how long ago")
+    parser.add_argument("--since", default="", help="failed at or after: ISO 8601, or how long ago (2h, 7d)")
+    parser.add_argument("--until", default="", help="failed before: ISO 8601, or how long ago")
     parser.add_argument("--source", default="", help="a source id, type:id or lane")
 
 
@@ -183,7 +188,7 @@ def _chosen(options: dict[str, Any]) -> WorkFilter:
     if named and (not chosen.is_empty or options["all"]):
         raise CommandError("Give either WorkIds or filters, not both.")
     if not named and chosen.is_empty and not options["all"]:
-        raise CommandError("Name WorkIds, give a filter (--route, --error, …), or say --all.")
+        raise CommandError("Give WorkIds, a filter (--route, --error, …) or --all.")
     return replace(chosen, work=named)
 
 

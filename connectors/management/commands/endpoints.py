@@ -29,33 +29,37 @@ SETTINGS: Final = ("public_url", "signature", "unverified", *LIMIT_NAMES)
 
 
 class Command(ConfigurationCommand):
-    help = "Ingress URLs: create them, rotate their secrets, admit deliveries that did not verify at first."
+    help = "Lists and creates ingress URLs, rotates their secrets, and accepts held deliveries that verify now."
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = self.verbs(parser)
-        add_namespace(self.add_verb(verbs, "list", self.list, "endpoints; secrets are counted, never shown"))
-        create = self.add_verb(verbs, "create", self.create, "create an ingress URL of an installed pack")
+        add_namespace(self.add_verb(verbs, "list", self.list, "list endpoints; secrets are counted, never shown"))
+        create = self.add_verb(verbs, "create", self.create, "create an ingress URL for an installed pack")
         create.add_argument("pack", help="installed pack")
         create.add_argument("name", metavar="SLUG", help="last part of the URL")
         _add_secret(create, action="append")
         create.add_argument("--public-url", help="scheme and host that the provider posts to (default: HEADRACE_PUBLIC_URL)")
         create.add_argument("--signature", help="signature scheme (default: the pack's own)")
         create.add_argument(
-            "--unverified", choices=["keep", "refuse"], help="deliveries that do not verify (default: keep, for 24 h)"
+            "--unverified",
+            choices=["keep", "refuse"],
+            help="what to do with deliveries with a bad signature (default: keep, for 24 h)",
         )
-        create.add_argument("--max-body-bytes", type=int, help="largest body (default: the pack's)")
-        create.add_argument("--limit", help="deliveries per time, e.g. 200/s; more are answered 429 (default: no limit)")
-        create.add_argument("--concurrency", type=int, help="requests at once; more are answered 429 (default: no limit)")
+        create.add_argument("--max-body-bytes", type=int, help="largest accepted body (default: the pack's)")
+        create.add_argument("--limit", help="rate limit, e.g. 200/s; more are answered 429 (default: no limit)")
+        create.add_argument("--concurrency", type=int, help="concurrent requests; more are answered 429 (default: no limit)")
         create.add_argument(
             "--spool",
             action=BooleanOptionalAction,
-            help="keep deliveries on this host while the database is away (default: where the provider does not retry)",
+            help="spool deliveries on this host while the database is unavailable (default: if the provider does not retry)",
         )
-        rotate = self.add_verb(verbs, "rotate", self.rotate, "put a new secret in force; the old one stays live for the overlap")
+        rotate = self.add_verb(verbs, "rotate", self.rotate, "activate a new secret; the old one stays valid for the overlap")
         rotate.add_argument("name", metavar="SLUG", help="endpoint")
         _add_secret(rotate, action="store")
-        rotate.add_argument("--overlap", default="24h", help="how long the old secret stays live, e.g. 1h; 0s = it stops at once")
-        reverify = self.add_verb(verbs, "reverify", self.reverify, "admit held deliveries that the present secrets do verify")
+        rotate.add_argument(
+            "--overlap", default="24h", help="how long the old secret stays valid, e.g. 1h; 0s = it expires immediately"
+        )
+        reverify = self.add_verb(verbs, "reverify", self.reverify, "accept held deliveries that the current secrets verify")
         reverify.add_argument("name", metavar="SLUG", help="endpoint")
         for sub in (create, rotate, reverify):
             add_namespace(sub)
@@ -92,8 +96,8 @@ class Command(ConfigurationCommand):
             raise CommandError(f"--overlap: {error}") from None
         done = endpoints.rotate(namespace, options["name"], value, actor=cli_actor(), reason=reason, overlap=window)
         answer = {"slug": done.slug, "old_ends_at": iso(done.old_ends_at), "stopped_at_once": done.stopped_at_once}
-        old = f"the old secret is live until {iso(done.old_ends_at)}" if done.old_ends_at else "no old secret is live"
-        stopped = [f"{done.stopped_at_once} older secrets stopped at once"] if done.stopped_at_once else []
+        old = f"the old secret is valid until {iso(done.old_ends_at)}" if done.old_ends_at else "no old secret is valid"
+        stopped = [f"{done.stopped_at_once} older secrets expired immediately"] if done.stopped_at_once else []
         self.emit({"rotated": answer | _shown_once(fresh)}, [f"rotated {done.slug}; {old}", *stopped, *_fresh_lines(fresh)])
         return DONE
 
@@ -109,7 +113,7 @@ class Command(ConfigurationCommand):
 def _add_secret(parser: CommandParser, *, action: str) -> None:
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--secret", action=action, metavar="REF", help="env:NAME, file:/path or plain:VALUE")
-    group.add_argument("--generate-secret", action="store_true", help="make a random secret and print it, this once")
+    group.add_argument("--generate-secret", action="store_true", help="generate a random secret and print it once")
 
 
 def _secrets(references: list[str], generate: bool, *, needed: bool = False) -> tuple[tuple[Secret, ...], Secret | None]:
@@ -118,7 +122,7 @@ def _secrets(references: list[str], generate: bool, *, needed: bool = False) -> 
         fresh = stored_secrets.generated()
         return (fresh,), fresh
     if needed and not references:
-        raise CommandError("give the new secret: --secret env:NAME (or file:/path, plain:VALUE), or --generate-secret")
+        raise CommandError("no new secret given; use --secret env:NAME (or file:/path, plain:VALUE), or --generate-secret")
     return tuple(stored_secrets.from_reference(reference, "--secret") for reference in references), None
 
 
@@ -140,4 +144,4 @@ def _shown_once(fresh: Secret | None) -> dict[str, str]:
 
 
 def _fresh_lines(fresh: Secret | None) -> list[str]:
-    return [f"secret (shown this once): {fresh.value}"] if fresh else []
+    return [f"secret (shown only once): {fresh.value}"] if fresh else []

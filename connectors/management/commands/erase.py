@@ -27,19 +27,19 @@ class Command(HeadraceCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         what = parser.add_mutually_exclusive_group(required=True)
         what.add_argument("--source", metavar="TYPE:ID", help="a source record, such as contact:42")
-        what.add_argument(
-            "--receipt", metavar="ID", type=int, help="one delivery and the events that came of it; live records stay"
-        )
+        what.add_argument("--receipt", metavar="ID", type=int, help="one delivery and its events; current records stay")
         add_namespace(parser)
-        parser.add_argument("--pack", help="only what this pack brought (default: all packs of the namespace)")
-        parser.add_argument("--reason", default="", help="why, for the audit trail (needed, but in a dry run)")
-        parser.add_argument("--discard", action="store_true", help="discard dead letters of the source first, instead of refusing")
-        parser.add_argument("--dry-run", action="store_true", help="count what would be erased, erase nothing")
+        parser.add_argument("--pack", help="only data received by this pack (default: all packs of the namespace)")
+        parser.add_argument("--reason", default="", help="reason, for the audit log (required, except with --dry-run)")
+        parser.add_argument(
+            "--discard", action="store_true", help="discard dead letters of the source first, instead of refusing to erase"
+        )
+        parser.add_argument("--dry-run", action="store_true", help="count what would be erased; erase nothing")
 
     def perform(self, **options: Any) -> int:
         dry_run: bool = options["dry_run"]
         if not dry_run and not options["reason"].strip():
-            raise CommandError("--reason is needed: the audit trail says why.")
+            raise CommandError("--reason is missing; give the reason for the audit log.")
         if options["receipt"] is not None:
             done = erase.erase_receipt(options["receipt"], actor=cli_actor(), reason=options["reason"], dry_run=dry_run)
         else:
@@ -63,6 +63,6 @@ def _lines(done: Erased, verb: str) -> Iterator[str]:
         if name != "lost_items":
             yield f"{count} {name.replace('_', ' ')} {verb}"
     if done.lost_items:
-        yield f"{done.lost_items} rejected items lost with the bodies that they were in"
+        yield f"{done.lost_items} rejected items erased with the bodies that contained them"
     if done.shared_events:
-        yield f"events of other sources keep the text of the same items: {', '.join(map(str, done.shared_events))}"
+        yield f"events of other sources still contain the text of the same items: {', '.join(map(str, done.shared_events))}"

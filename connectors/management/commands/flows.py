@@ -13,10 +13,10 @@ from projection.cli import DONE, table
 
 
 class Command(ConfigurationCommand):
-    help = "List the flows of this process."
+    help = "Lists the flows of this installation and the routes that use them."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        add_namespace(self.add_verb(self.verbs(parser), "list", self.list, "flows of this process and the routes that use them"))
+        add_namespace(self.add_verb(self.verbs(parser), "list", self.list, "list flows and the routes that use them"))
 
     def list(self, *, namespace: str, **_options: Any) -> int:
         users: dict[str, list[str]] = {}
@@ -42,7 +42,7 @@ class Command(ConfigurationCommand):
             ],
         )
         lines += [
-            f"not in this process: {each['name']} (routes {', '.join(each['routes'])}); see HEADRACE_APPS" for each in missing
+            f"not installed: {each['name']} (routes {', '.join(each['routes'])}); add its app to HEADRACE_APPS" for each in missing
         ]
         self.emit({"flows": known, "missing": missing}, lines)
         return DONE

@@ -20,28 +20,28 @@ Change = Callable[..., JobRow | Refused]
 
 
 class Command(HeadraceCommand):
-    help = "Tell how bulk replays and discards go, and pause, resume, cancel or throttle them."
+    help = "Shows bulk replays and discards; pauses, resumes, cancels or throttles them."
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = self.verbs(parser)
-        sub = self.add_verb(verbs, "list", self.list_jobs, "bulk jobs, newest first")
-        sub.add_argument("--limit", type=int, default=20, help="rows at most (default: %(default)s)")
-        sub = self.add_verb(verbs, "show", self.show, "one job with the results of its items, in lane order")
+        sub = self.add_verb(verbs, "list", self.list_jobs, "list bulk jobs, newest first")
+        sub.add_argument("--limit", type=int, default=20, help="maximum number of rows (default: %(default)s)")
+        sub = self.add_verb(verbs, "show", self.show, "show a job and the results of its items, in lane order")
         sub.add_argument("job_id", metavar="JOB", type=int)
-        sub.add_argument("--state", choices=[state.value for state in ItemState], help="only items of this state")
-        sub.add_argument("--limit", type=int, default=100, help="items at most, 0 = all (default: %(default)s)")
+        sub.add_argument("--state", choices=[state.value for state in ItemState], help="only items in this state")
+        sub.add_argument("--limit", type=int, default=100, help="maximum number of items, 0 = all (default: %(default)s)")
         for name, perform, description in (
-            ("pause", self.pause, "stop a running job behind the step that it is doing"),
-            ("resume", self.resume, "let a paused job go on"),
-            ("cancel", self.cancel, "end a job: what it did stays, the rest is skipped"),
-            ("throttle", self.throttle, "change how many items a second it acts on"),
+            ("pause", self.pause, "pause a job after its current step"),
+            ("resume", self.resume, "resume a paused job"),
+            ("cancel", self.cancel, "cancel a job; what is done stays done, the rest is skipped"),
+            ("throttle", self.throttle, "change a job's rate"),
         ):
             sub = self.add_verb(verbs, name, perform, description)
             sub.add_argument("job_id", metavar="JOB", type=int)
-            sub.add_argument("--reason", default="", help="why, for the audit trail")
+            sub.add_argument("--reason", default="", help="reason, for the audit log")
             if name == "throttle":
-                sub.add_argument("--rate", type=int, required=True, help="items a second, 0 = no limit")
-        sub = self.add_verb(verbs, "run", self.run, "do a job's steps here, beside the cluster's, until it has ended or only waits")
+                sub.add_argument("--rate", type=int, required=True, help="items per second, 0 = no limit")
+        sub = self.add_verb(verbs, "run", self.run, "run a job's steps in this process too, until it ends or has to wait")
         sub.add_argument("job_id", metavar="JOB", type=int)
 
     def list_jobs(self, *, limit: int, **_options: Any) -> int:

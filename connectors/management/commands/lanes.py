@@ -23,27 +23,27 @@ QUEUE_SHOWN: Final = 50
 
 
 class Command(HeadraceCommand):
-    help = "List lanes, show one and why it does not move, hold and release."
+    help = "Lists lanes, shows why one is not moving, holds and releases them."
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = self.verbs(parser)
-        sub = self.add_verb(verbs, "list", self.list_lanes, "lanes with live work, the one with the oldest item first")
-        sub.add_argument("--blocked", action="store_true", help="only lanes in which something is blocked")
+        sub = self.add_verb(verbs, "list", self.list_lanes, "list lanes with open work, oldest item first")
+        sub.add_argument("--blocked", action="store_true", help="only lanes with blocked items")
         sub.add_argument("--held", action="store_true", help="only lanes on hold")
-        sub.add_argument("--limit", type=int, default=50, help="rows at most (default: %(default)s)")
+        sub.add_argument("--limit", type=int, default=50, help="maximum number of rows (default: %(default)s)")
         for name, perform, description in (
-            ("show", self.show, "the queue of a lane, and why it does not move"),
-            ("hold", self.hold, "claim nothing of a lane until it is released"),
-            ("release", self.release, "let a held lane be claimed again"),
+            ("show", self.show, "show the queue of a lane, and why it is not moving"),
+            ("hold", self.hold, "start no more work in a lane until it is released; running work finishes"),
+            ("release", self.release, "release a held lane; its work starts again"),
         ):
             sub = self.add_verb(verbs, name, perform, description)
             sub.add_argument(
                 "lane", metavar="LANE", help="a source lane such as contact:42, a target mutation lane, or a lane's key"
             )
             if name != "show":
-                sub.add_argument("--reason", default="", help="why, for the audit trail")
+                sub.add_argument("--reason", default="", help="reason, for the audit log")
             if name == "hold":
-                sub.add_argument("--until", default=None, metavar="TIME", help="release by itself: 2h, or 2026-11-30T08:00:00Z")
+                sub.add_argument("--until", default=None, metavar="TIME", help="release automatically: 2h, or 2026-11-30T08:00:00Z")
 
     def list_lanes(self, *, blocked: bool, held: bool, limit: int, **_options: Any) -> int:
         if limit < 1:
@@ -95,7 +95,7 @@ class Command(HeadraceCommand):
         named = find_lanes(text)
         if len(named) > 1:
             keys = ", ".join(f"{one.lane_key} in {one.namespace}" for one in named)
-            raise CommandError(f"{text} names {len(named)} lanes; give the key of one: {keys}.")
+            raise CommandError(f"{text} matches {len(named)} lanes; give the key of one: {keys}.")
         return named[0] if named else None
 
     def _refuse(self, done: str, refused: Refused) -> int:
@@ -103,7 +103,7 @@ class Command(HeadraceCommand):
         return FINDINGS
 
     def _not_found(self, text: str) -> int:
-        reason = f"No retained work runs in a lane {text}, and none of that name is held."
+        reason = f"Lane {text} has no stored work and no hold. Check the name with `lanes list`."
         self.emit({"lanes": [], "refused": [refusal(text, "not_found", reason)]}, [reason])
         return FINDINGS
 
@@ -143,7 +143,7 @@ def _table(found: list[dict[str, Any]]) -> list[str]:
 
 def _detail_lines(shown: list[dict[str, Any]]) -> Iterator[str]:
     for lane in shown:
-        yield f"{lane['lane']} in {lane['namespace']}: {lane['depth']} live, {lane['blocked']} blocked ({lane['lane_key']})"
+        yield f"{lane['lane']} in {lane['namespace']}: {lane['depth']} open, {lane['blocked']} blocked ({lane['lane_key']})"
         yield lane["why"]["sentence"]
         yield from table(
             ["work id", "state", "position", "flow", "run after", "attempts"],

@@ -14,34 +14,30 @@ from projection.cli import DONE
 from projection.logs import quietly
 
 MOST_ORDERS: Final = 10_000
-"""A minute or so of posting; `bench history` makes more."""
+"""About a minute of posting; `bench history` creates more."""
 
 
 class Command(ConfigurationCommand):
-    help = (
-        "Load the demo: packs, endpoints, routes, and sample deliveries through the real ingress. Loading it again changes nothing."
-    )
+    help = "Loads the demo: packs, endpoints, routes, and sample deliveries through the real ingress. Loading it again changes nothing."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument(
-            "--service-url", help="where this service answers, for the demo's own receiver (default: HEADRACE_BIND)"
-        )
+        parser.add_argument("--service-url", help="URL of this service, for the demo's own receiver (default: HEADRACE_BIND)")
         parser.add_argument(
             "--receiver",
             choices=tuple(demo.SWITCH),
-            help="let the receiver of the orders take them from now on, or refuse them (a first load: closed)",
+            help="make the demo's order receiver accept (open) or refuse (closed) orders from now on (first load: closed)",
         )
         parser.add_argument(
             "--orders",
             type=int,
             default=0,
             metavar="COUNT",
-            help="also post this many new orders: dead letters to practise with, while the receiver is closed",
+            help="also post this many new orders; while the receiver is closed, they become dead letters to practise with",
         )
 
     def perform(self, **options: Any) -> int:
         if settings.HEADRACE_CONFIG_LOCKED:
-            self.emit({"skipped": "locked"}, ["the demo is not loaded: HEADRACE_CONFIG_LOCKED is on"])
+            self.emit({"skipped": "locked"}, ["the demo was not loaded because HEADRACE_CONFIG_LOCKED is on; turn it off first"])
             return DONE
         orders = options["orders"]
         if not 0 <= orders <= MOST_ORDERS:
@@ -53,7 +49,7 @@ class Command(ConfigurationCommand):
         posted = ", ".join(f"{count} {code}" for code, count in done.posted.items()) or "none"
         changed = [f"{step.kind} {step.name}" for step in done.report.of("changed")]
         lines = [
-            f"demo: {len(created)} parts made, {len(changed)} changed, samples posted: {posted}; {done.known} were there already"
+            f"demo: {len(created)} parts created, {len(changed)} changed, samples posted: {posted}; {done.known} already existed"
         ]
         warnings = [] if (warning := demo.refused_address(service_url)) is None else [warning]
         lines += [f"demo: warning: {each}" for each in warnings]

@@ -14,11 +14,11 @@ from projection.database import clock
 
 
 class Command(PauseVerbs):
-    help = "List namespaces, pause one and resume it."
+    help = "Lists namespaces, pauses one and resumes it."
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = self.verbs(parser)
-        self.add_verb(verbs, "list", self.list, "all namespaces, and which are paused")
+        self.add_verb(verbs, "list", self.list, "list all namespaces, and which are paused")
         self.add_pause_verbs(verbs, "namespace")
 
     def list(self, **_options: Any) -> int:

@@ -18,25 +18,25 @@ from projection.cli import DONE, iso, table
 
 
 class Command(PauseVerbs):
-    help = "Install, upgrade, disable, enable and remove packs."
+    help = "Installs, upgrades, disables, enables and removes packs."
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = self.verbs(parser)
         self.add_pause_verbs(verbs, "pack")
-        add_namespace(self.add_verb(verbs, "list", self.list, "installed packs, and those of this process that could be"))
+        add_namespace(self.add_verb(verbs, "list", self.list, "list installed packs, and those available to install"))
         for verb, perform, description in (
-            ("install", self.install, "install a pack: a new incarnation"),
-            ("upgrade", self.upgrade, "replace an installed pack by a new incarnation of the current code"),
-            ("enable", self.enable, "take deliveries again"),
-            ("disable", self.disable, "take no more deliveries: answer 503, so that the provider tries again"),
-            ("remove", self.remove, "take a pack out; its endpoints answer 404, its routes are retired"),
+            ("install", self.install, "install a pack"),
+            ("upgrade", self.upgrade, "upgrade an installed pack to the current code"),
+            ("enable", self.enable, "accept deliveries again"),
+            ("disable", self.disable, "refuse deliveries with 503, so that the provider retries"),
+            ("remove", self.remove, "remove a pack; its endpoints answer 404, its routes are retired"),
         ):
             sub = self.add_verb(verbs, verb, perform, description)
             sub.add_argument("name", help="name of the pack")
             add_namespace(sub)
             add_reason(sub)
             if verb == "disable":
-                sub.add_argument("--discard", action="store_true", help="answer 410 instead: the provider should stop sending")
+                sub.add_argument("--discard", action="store_true", help="answer 410 instead, so that the provider stops sending")
 
     def list(self, *, namespace: str, **_options: Any) -> int:
         slugs = [(line.pack, line.slug) for line in endpoints.lines(namespace)]
@@ -81,14 +81,14 @@ class Command(PauseVerbs):
             "endpoints_moved": done.endpoints_moved,
             "routes": list(done.routes),
         }
-        moved = f"{done.endpoints_moved} endpoints moved, routes with a new version: {', '.join(done.routes) or 'none'}"
+        moved = f"{done.endpoints_moved} endpoints moved, new route versions: {', '.join(done.routes) or 'none'}"
         self.emit({"upgraded": answer}, [f"upgraded {name} {done.replaced.version} → {done.pack.version}; {moved}"])
         return DONE
 
     def enable(self, *, namespace: str, name: str, reason: str, **_options: Any) -> int:
         require_unlocked()
         changed = packs.enable(namespace, name, actor=cli_actor(), reason=reason)
-        self.emit({"name": name, "state": PackState.INSTALLED, "changed": changed}, [f"{name} takes deliveries"])
+        self.emit({"name": name, "state": PackState.INSTALLED, "changed": changed}, [f"{name} accepts deliveries"])
         return DONE
 
     def disable(self, *, namespace: str, name: str, reason: str, discard: bool, **_options: Any) -> int:

@@ -12,12 +12,12 @@ from projection.cli import DONE, HeadraceCommand
 
 class Command(HeadraceCommand):
     help = (
-        "Removes finished work, its events and their receipts past HEADRACE_RETENTION_DAYS, in small transactions. The cluster does "
-        "so by itself once an hour."
+        "Removes finished work, its events and their receipts older than HEADRACE_RETENTION_DAYS, in small transactions. The cluster "
+        "does so automatically every hour."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--dry-run", action="store_true", help="count what would be removed, remove nothing")
+        parser.add_argument("--dry-run", action="store_true", help="count what would be removed; remove nothing")
 
     def perform(self, **options: Any) -> int:
         dry_run: bool = options["dry_run"]

@@ -24,7 +24,7 @@ STDIN: Final = "-"
 
 
 class Command(HeadraceCommand):
-    help = "Store deliveries from files (JSON Lines), durably, as HTTP would."
+    help = "Stores deliveries from files (JSON Lines) as if they had arrived by HTTP."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("endpoint", metavar="ENDPOINT", help="slug, or namespace/slug")
@@ -33,14 +33,14 @@ class Command(HeadraceCommand):
             metavar="FILE",
             nargs="*",
             default=[STDIN],
-            help='one body a line, or {"headers": …, "body": …}; - or nothing reads standard input',
+            help='JSON Lines: one body per line, or {"headers": …, "body": …}; - or no file reads standard input',
         )
 
     def perform(self, **options: Any) -> int:
         name, files = options["endpoint"], options["files"]
         endpoint = _endpoint(name)
         if endpoint is None:
-            reason = f"there is no endpoint {name!r}; `endpoints list` shows those that there are"
+            reason = f"there is no endpoint {name!r}; `endpoints list` shows the existing ones"
             self.emit({"refused": [refusal(name, "not_found", reason)]}, [reason])
             return FINDINGS
         _require_readable(files)
@@ -83,7 +83,7 @@ def _endpoint(name: str) -> EndpointFacts | None:
     namespace, slash, slug = name.partition("/")
     facts = endpoint_facts.load((namespace, slug) if slash else (DEFAULT_NAMESPACE, name))
     if facts is not None and facts.availability != "open":
-        raise CommandError(f"endpoint {name!r} is {facts.availability}; enable it (and its pack), then store the deliveries")
+        raise CommandError(f"endpoint {name!r} is {facts.availability}; enable it and its pack, then try again")
     return facts
 
 
@@ -97,7 +97,7 @@ def _require_readable(files: list[str]) -> None:
     """Raises CommandError before anything is stored when a file is not there."""
     for name in files:
         if name != STDIN and not Path(name).is_file():
-            raise CommandError(f"{name} is no file; give files of JSON Lines, or - for standard input")
+            raise CommandError(f"{name} is not a file; give files of JSON Lines, or - for standard input")
 
 
 @contextmanager

@@ -12,10 +12,13 @@ from projection.integrity.repair import repair
 
 
 class Command(HeadraceCommand):
-    help = "Makes missing work again, hands off queued generations, moves stranded lanes and routes unrouted events."
+    help = (
+        "Recreates missing work, starts stranded generations, unblocks stranded lanes and routes events that had no route on "
+        "arrival. Exits 1 and lists what it could not repair."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--dry-run", action="store_true", help="count, change nothing")
+        parser.add_argument("--dry-run", action="store_true", help="count what would be repaired; change nothing")
 
     def perform(self, **options: Any) -> int:
         dry_run: bool = options["dry_run"]

@@ -16,15 +16,17 @@ from projection.runtime.stop_flag import stop_on_signals
 
 
 class Command(HeadraceCommand):
-    help = "Routes pending receipts. --once: one batch a namespace; --drain: everything due now; else until SIGTERM or Ctrl-C."
+    help = (
+        "Routes pending receipts. --once: one batch per namespace; --drain: everything due now; otherwise until SIGTERM or Ctrl-C."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         mode = parser.add_mutually_exclusive_group()
-        mode.add_argument("--once", action="store_true", help="one batch of each namespace")
-        mode.add_argument("--drain", action="store_true", help="end when nothing is pending any more")
-        mode.add_argument("--reroute", type=int, metavar="RECEIPT", help="give a quarantined receipt back to the router")
-        parser.add_argument("--reason", default="", help="why it is re-routed, for the audit trail")
-        parser.add_argument("--batch", type=int, help="receipts of one admission at most (default HEADRACE_ROUTER_BATCH)")
+        mode.add_argument("--once", action="store_true", help="route one batch per namespace, then exit")
+        mode.add_argument("--drain", action="store_true", help="exit when nothing is pending")
+        mode.add_argument("--reroute", type=int, metavar="RECEIPT", help="route a quarantined receipt again")
+        parser.add_argument("--reason", default="", help="reason, for the audit log")
+        parser.add_argument("--batch", type=int, help="maximum number of receipts per transaction (default: HEADRACE_ROUTER_BATCH)")
 
     def perform(self, **options: Any) -> int:
         if options["reroute"] is not None:
@@ -47,7 +49,7 @@ class Command(HeadraceCommand):
     def _reroute(self, receipt_id: int, reason: str) -> int:
         refused = verbs.reroute(receipt_id, actor=audit_log.cli_actor(), reason=reason)
         if refused is None:
-            self.emit({"rerouted": [receipt_id], "refused": []}, [f"receipt {receipt_id} waits for the router again"])
+            self.emit({"rerouted": [receipt_id], "refused": []}, [f"receipt {receipt_id} will be routed again"])
             return DONE
         self.emit({"rerouted": [], "refused": [refusal(receipt_id, refused.code, refused.reason)]}, [refused.reason])
         return FINDINGS

@@ -22,43 +22,43 @@ from projection.cli import DONE, iso, table
 from projection.facts import RouteFacts
 
 TEXTS: Final = {
-    "pack": "installed pack whose deliveries the route takes",
-    "kind": "canonical kind of its events, e.g. contact.changed",
+    "pack": "installed pack whose events the route matches",
+    "kind": "event kind that the route emits, e.g. contact.changed",
     "mode": "projection or per_event",
-    "flow": "flow that runs its work, e.g. record_table or crm.contact",
-    "settle": "settling time of a projection, e.g. 5s",
+    "flow": "flow that handles its events, e.g. record_table or crm.contact",
+    "settle": "how long a projection waits for further events, e.g. 5s",
     "work_type": "work type (default: the flow's name)",
     "source_id_case": "exact or fold",
     "target_lane": "target mutation lane of a per_event route, e.g. invoice:{id}",
     "queue_class": "queue class",
-    "connection": "connection that http_forward posts to",
+    "connection": "connection to which http_forward posts",
 }
 INLINE: Final = {
-    "retry": "as in the file, e.g. '{ base = \"5s\", attempts = 3 }'",
-    "limit": 'as in the file, e.g. \'{ name = "api", rate = "100/10s", concurrency = 8 }\'',
+    "retry": "retry policy as in the file, e.g. '{ base = \"5s\", attempts = 3 }'",
+    "limit": 'rate and concurrency limit as in the file, e.g. \'{ name = "api", rate = "100/10s", concurrency = 8 }\'',
 }
 
 
 class Command(PauseVerbs):
-    help = "Publish routes as immutable versions, list and retire them."
+    help = "Publishes routes as immutable versions, lists and retires them."
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = self.verbs(parser)
         self.add_pause_verbs(verbs, "route")
         listing = self.add_verb(verbs, "list", self.list, "current routes")
-        listing.add_argument("--all", action="store_true", help="earlier versions and retired routes too")
+        listing.add_argument("--all", action="store_true", help="include earlier versions and retired routes")
         add_namespace(listing)
-        publish = self.add_verb(verbs, "publish", self.publish, "publish a route; an equal one writes no new version")
+        publish = self.add_verb(verbs, "publish", self.publish, "publish a route; an unchanged one gets no new version")
         publish.add_argument("name", metavar="KEY", help="route key")
-        publish.add_argument(
-            "--on", action="append", metavar="KIND", help='provider kind, "prefix.*" or "*"; several times for several'
-        )
-        publish.add_argument("--mask", action="append", metavar="PATH", help="path of a field that no view shows; several times")
+        publish.add_argument("--on", action="append", metavar="KIND", help='provider kind, "prefix.*" or "*"; repeatable')
+        publish.add_argument("--mask", action="append", metavar="PATH", help="path of a field to hide in every view; repeatable")
         for option, description in (TEXTS | INLINE).items():
             publish.add_argument(f"--{option.replace('_', '-')}", help=description.replace("%", "%%"))
         add_namespace(publish)
         add_reason(publish)
-        retire = self.add_verb(verbs, "retire", self.retire, "retire a route: no further event takes it, what it admitted goes on")
+        retire = self.add_verb(
+            verbs, "retire", self.retire, "retire a route; new events no longer match it, work it already has finishes"
+        )
         retire.add_argument("name", metavar="KEY", help="route key")
         add_namespace(retire)
         add_reason(retire)
@@ -115,7 +115,7 @@ def _inline(option: str, text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError as error:
-        raise CommandError(f"--{option} is not written as in the file ({INLINE[option]}): {error}") from None
+        raise CommandError(f"--{option} is not valid; write it as in the file ({INLINE[option]}): {error}") from None
 
 
 def _row(row: Route) -> dict[str, Any]:

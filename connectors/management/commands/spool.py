@@ -25,20 +25,20 @@ COLUMNS = ("kind", "endpoint", "delivery_id", "arrived", "bytes", "name", "reaso
 
 
 class Command(HeadraceCommand):
-    help = "The spool of this host: verified deliveries that wait for the database. The web server drains it by itself."
+    help = "Manages the spool of this host: verified deliveries that wait for the database. The web server drains it automatically."
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = self.verbs(parser)
-        self.add_verb(verbs, "list", self.list, "what waits, and what was set aside, with the reason")
-        self.add_verb(verbs, "drain", self.drain, "drain now, where no web server runs")
-        retry = self.add_verb(verbs, "retry", self.retry, "let the drain try refused deliveries again")
+        self.add_verb(verbs, "list", self.list, "list waiting deliveries, and those set aside with the reason")
+        self.add_verb(verbs, "drain", self.drain, "drain now, if no web server runs on this host")
+        retry = self.add_verb(verbs, "retry", self.retry, "try refused deliveries again")
         export = self.add_verb(
-            verbs, "export", self.export, "write what was set aside, a line of JSON each, as `receive` takes them"
+            verbs, "export", self.export, "print deliveries that were set aside as JSON Lines, the format of `receive`"
         )
-        discard = self.add_verb(verbs, "discard", self.discard, "remove what was set aside, for good")
+        discard = self.add_verb(verbs, "discard", self.discard, "permanently remove deliveries that were set aside")
         for verb in (retry, export, discard):
             several = "*" if verb is not discard else "+"
-            verb.add_argument("names", metavar="NAME", nargs=several, help="file as `spool list` names it (default: every one)")
+            verb.add_argument("names", metavar="NAME", nargs=several, help="file as shown by `spool list` (default: all)")
         add_reason(discard)
 
     def list(self, **_options: Any) -> int:
@@ -59,11 +59,11 @@ class Command(HeadraceCommand):
     def drain(self, **_options: Any) -> int:
         with alone() as ours:
             if not ours:
-                return self._not_drained("in_use", "a web server of this host drains the spool; there is nothing to do")
+                return self._not_drained("in_use", "a web server on this host already drains the spool; nothing to do")
             try:
                 done = drain_all()
             except (DatabaseError, InterfaceError) as error:
-                return self._not_drained("database_unavailable", f"the database does not take them: {error_text(error)}")
+                return self._not_drained("database_unavailable", f"the database refuses them: {error_text(error)}")
             finally:
                 connections[INGRESS].close()
         self.emit(
@@ -76,7 +76,7 @@ class Command(HeadraceCommand):
         given = [one.name for one in found if spool_aside.give_back(one)]
         self.emit(
             {"retried": given, "refused": refused},
-            [*(f"waits for the drain again: {name}" for name in given), *_reasons(refused)] or ["nothing was refused"],
+            [*(f"will be tried again: {name}" for name in given), *_reasons(refused)] or ["nothing was refused"],
         )
         return FINDINGS if refused else DONE
 
@@ -86,7 +86,7 @@ class Command(HeadraceCommand):
         contents = [one.contents() for one in found]
         if not self.as_json:
             refused += [
-                refusal(one["name"], "not_text", "its bytes are no text: export it with --json, which writes them as base64")
+                refusal(one["name"], "not_text", "its bytes are not text; export it with --json, which writes them as base64")
                 for one in contents
                 if "body" not in one
             ]
@@ -127,12 +127,14 @@ def _named(names: Sequence[str], *, only_refused: bool) -> tuple[list[Aside], li
     there = {one.name: one for one in spool_aside.found()}
     wanted = list(names) or [name for name, one in there.items() if not only_refused or one.kind == spool_aside.REFUSED]
     refused = [
-        refusal(name, "not_found", "nothing was set aside under this name; see spool list") for name in wanted if name not in there
+        refusal(name, "not_found", "nothing was set aside under this name; see `spool list`")
+        for name in wanted
+        if name not in there
     ]
     found = [there[name] for name in wanted if name in there]
     if only_refused:
         refused += [
-            refusal(one.name, one.kind, f"it is {one.kind}, and no delivery that the database could take; export or discard it")
+            refusal(one.name, one.kind, f"it is {one.kind} and cannot be stored as a delivery; export or discard it")
             for one in found
             if one.kind != spool_aside.REFUSED
         ]

@@ -13,11 +13,13 @@ from projection.cli import DONE, HeadraceCommand
 
 
 class Command(HeadraceCommand):
-    help = "Write a package of your own: pack, flow, configuration, fixture and tests that pass."
+    help = "Creates a connector package of your own: pack, flow, configuration, fixture and passing tests."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("name", metavar="NAME", help="of the pack and its Python package, such as acme_shop")
-        parser.add_argument("--into", type=Path, default=Path(), metavar="FOLDER", help="where the package goes; here by default")
+        parser.add_argument("name", metavar="NAME", help="name of the pack and its Python package, such as acme_shop")
+        parser.add_argument(
+            "--into", type=Path, default=Path(), metavar="FOLDER", help="parent folder (default: the current folder)"
+        )
 
     def perform(self, **options: Any) -> int:
         name: str = options["name"]

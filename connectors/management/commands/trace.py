@@ -15,7 +15,7 @@ from projection.cli import DONE, FINDINGS, HeadraceCommand, iso, table
 
 
 class Command(HeadraceCommand):
-    help = "Show what became of a delivery: receipts, events, work items, failures."
+    help = "Shows what happened to a delivery: receipts, events, work items, failures."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
@@ -32,7 +32,7 @@ class Command(HeadraceCommand):
 
 
 def _nothing(text: str) -> list[str]:
-    return [f"Nothing has the id {text}.", f"Looked for it as: {', '.join(WAYS.values())}."]
+    return [f"Nothing found for {text}.", f"Searched as: {', '.join(WAYS.values())}."]
 
 
 def _lines(found: Trace) -> Iterator[str]:
@@ -47,7 +47,7 @@ def _lines(found: Trace) -> Iterator[str]:
         yield title
         yield from lines
     if found.truncated:
-        yield "More was found than is shown: the newest rows of each kind are here."
+        yield "Only the newest of each kind are shown; there are more."
 
 
 def _receipts(rows: Sequence[TracedReceipt]) -> list[str]:

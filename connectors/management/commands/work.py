@@ -20,27 +20,27 @@ from projection.states import State
 
 
 class Command(OperationsCommand):
-    help = "List work items, show one and why it is not running, cancel waiting ones, end the wait of a retry."
+    help = "Lists work items, shows why one is not running, cancels waiting ones, retries one now."
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = self.verbs(parser)
-        sub = self.add_verb(verbs, "list", self.list_items, "work items, newest first")
+        sub = self.add_verb(verbs, "list", self.list_items, "list work items, newest first")
         sub.add_argument("--state", action="append", choices=[state.value for state in State], help="may be given more than once")
         sub.add_argument("--route", default="", help="key of a route, any version")
         sub.add_argument("--flow", default="", help="name of a flow, e.g. crm.contact")
         sub.add_argument("--source", default="", help="a source id, type:id or lane")
-        sub.add_argument("--limit", type=int, default=50, help="rows at most (default: %(default)s)")
+        sub.add_argument("--limit", type=int, default=50, help="maximum number of rows (default: %(default)s)")
         sub = self.add_verb(
-            verbs, "show", self.show, "one work item: inputs, attempts, failures, lineage, and why it is not running"
+            verbs, "show", self.show, "show a work item: inputs, attempts, failures, replays, and why it is not running"
         )
         sub.add_argument("work_id", metavar="WORKID")
         for name, perform, description in (
-            ("cancel", self.cancel, "end work that waits (never what is processing); its successor takes over"),
-            ("retry-now", self.retry_now, "end the wait of work that waits to retry"),
+            ("cancel", self.cancel, "cancel waiting work (never running work); its successor takes over"),
+            ("retry-now", self.retry_now, "retry now, instead of at the scheduled time"),
         ):
             sub = self.add_verb(verbs, name, perform, description)
             sub.add_argument("work_ids", metavar="WORKID", nargs="+")
-            sub.add_argument("--reason", default="", help="why, for the audit trail")
+            sub.add_argument("--reason", default="", help="reason, for the audit log")
 
     def list_items(self, *, state: list[str] | None, route: str, flow: str, source: str, limit: int, **_options: Any) -> int:
         if limit < 1:

@@ -65,15 +65,15 @@ class Generic(Pack):
     def _check_item_identity(self) -> None:
         identity = self._expressions.get("delivery_id")
         if self._path is not None and identity is not None and identity.roots() <= {HEADERS, BODY}:
-            raise ValueError("delivery_id must lie in the item: a header or the body gives all items of a request the same id")
+            raise ValueError(
+                "delivery_id must be a field of the item; a header or body field would give all items of a request the same id"
+            )
 
     def _check_no_credential(self) -> None:
         secret = set(self._scheme.headers) if self._scheme.name == "token" else set()
         for expression in self._expressions:
             if expression.header_names() & {name.lower() for name in secret}:
-                raise ValueError(
-                    f"{expression.setting} reads the header that carries the token, which is never stored; use another"
-                )
+                raise ValueError(f"{expression.setting} reads the header with the token, which is never stored; use another header")
 
     def scheme(self) -> SignatureScheme:
         return self._scheme
@@ -131,7 +131,7 @@ class Generic(Pack):
         if path:
             return json_items(body, *path)
         if not exact_json.decode(body).lstrip(" \t\r\n").startswith("["):
-            raise Unreadable("the body is no array of items")
+            raise Unreadable("the body is not an array of items")
         return json_items(body)
 
     def _needs_body(self) -> bool:
@@ -140,10 +140,10 @@ class Generic(Pack):
     def read(self, item: Item) -> Inbound:
         kind = self._expressions.text("kind", item)
         if kind is None:
-            raise Unreadable(f"the item names no kind at {self._expressions['kind'].text}")
+            raise Unreadable(f"the item has no kind at {self._expressions['kind'].text}")
         source_id = self._expressions.text("source_id", item)
         if source_id is None:
-            raise Unreadable(f"the item names no record at {self._expressions['source_id'].text}")
+            raise Unreadable(f"the item has no record id at {self._expressions['source_id'].text}")
         source_type = self._expressions.text("source_type", item) or kind.partition(".")[0]
         lane = self._expressions.text("lane", item) if "lane" in self._expressions else f"{source_type}:{source_id}"
         time = provider_time(self._expressions.find("time", item))
@@ -160,13 +160,13 @@ def _scheme(settings: Any) -> SignatureScheme:
     members = {name: value for name, value in settings.items() if name != "kind"}
     for name, value in members.items():
         if name not in SIGNATURE_MEMBERS[kind]:
-            raise ValueError(f"signature.{name} does not go with kind {kind!r}")
+            raise ValueError(f"signature.{name} cannot be used with kind {kind!r}")
         if not isinstance(value, str):
-            raise ValueError(f"signature.{name} must be a text")  # noqa: TRY004  # the contract is ValueError
+            raise ValueError(f"signature.{name} must be text")  # noqa: TRY004  # the contract is ValueError
     if kind == "none":
         return unsigned()
     if "header" not in members:
-        raise ValueError("signature.header is missing: name the header that carries the signature or token")
+        raise ValueError("signature.header is missing; give the name of the header with the signature or token")
     try:
         return hmac_sha256(**members) if kind == "hmac" else token(**members)
     except ValueError as error:

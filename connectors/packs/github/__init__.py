@@ -101,7 +101,7 @@ def _form_payload(body: bytes) -> bytes:
     try:
         fields = parse_qsl(body.decode("ascii"), keep_blank_values=True, strict_parsing=True, encoding="utf-8", errors="strict")
     except (UnicodeDecodeError, ValueError) as error:
-        raise Unreadable(f"the body is not a readable form: {error}") from None
+        raise Unreadable(f"the body is not a valid form: {error}") from None
     return dict(fields)["payload"].encode("utf-8")
 
 
@@ -142,7 +142,7 @@ def _named_object(event: str, payload: Mapping[str, Any]) -> tuple[str, str, str
         scope_id = identity_text(inside(payload, scope, "id"))
         if scope_id is not None:
             return scope, scope_id, scope_id
-    raise Unreadable(f"the {event} event names no {found_type}, repository, organization, installation or sender")
+    raise Unreadable(f"the {event} event contains no {found_type}, repository, organization, installation or sender")
 
 
 def _part_id(payload: Mapping[str, Any], name: str) -> str:

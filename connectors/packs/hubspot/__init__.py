@@ -145,7 +145,7 @@ def _read_workflow_object(record: Mapping[str, Any], correlation: str | None) ->
     """
     object_type = (identity_text(record.get("objectType")) or ("contact" if "vid" in record else "")).lower()
     if not object_type:
-        raise Unreadable("subscriptionType is missing, and the body is no workflow object either (objectType or vid)")
+        raise Unreadable("subscriptionType is missing, and the body is not a workflow object (no objectType or vid)")
     object_id = required(record, "objectId", "vid")
     portal = required(record, "portalId", "portal-id")
     properties = record.get("properties")

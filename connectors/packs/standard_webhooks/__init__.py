@@ -50,20 +50,20 @@ class StandardWebhooks(Pack):
     def split(self, body: bytes) -> Sequence[Item]:
         items = json_items(body)
         if isinstance(items[0].value if items else [], list) or len(items) != 1:
-            raise Unreadable("a Standard Webhooks body is one JSON object")
+            raise Unreadable("the body must be one JSON object")
         return items
 
     def read(self, item: Item) -> Inbound:
         members(item)
         kind = self._expressions.text("kind", item)
         if kind is None:
-            raise Unreadable(f"the body names no kind at {self._expressions['kind'].text}; set the pack's setting `kind`")
+            raise Unreadable(f"the body has no kind at {self._expressions['kind'].text}; set the pack's setting `kind`")
         message_id = _message_id(item.headers)
         record_id = self._expressions.text("source_id", item)
         record_type = self._expressions.text("source_type", item) or kind.partition(".")[0]
         source_id = record_id or message_id
         if source_id is None:
-            raise Unreadable(f"the body names no record at {self._expressions['source_id'].text}, and there is no webhook-id")
+            raise Unreadable(f"the body has no record id at {self._expressions['source_id'].text}, and there is no webhook-id")
         lane = self._expressions.text("lane", item) or (f"{record_type}:{record_id}" if record_id else None)
         return Inbound(kind, (record_type, source_id), lane, message_id, provider_time(self._expressions.find("time", item)))
 

@@ -10,7 +10,9 @@ from projection.cli import DONE, FINDINGS, HeadraceCommand
 
 
 class Command(HeadraceCommand):
-    help = "Checks every canonical column and activates the projection protocol for this database; names what is missing."
+    help = (
+        "Checks that every required column exists and activates the projection protocol for this database; lists what is missing."
+    )
 
     def perform(self, **options: Any) -> int:  # noqa: ARG002  # the base's signature
         try:

@@ -13,11 +13,11 @@ from projection.runtime.stop_flag import stop_on_signals
 
 
 class Command(HeadraceCommand):
-    help = "Claims and executes work. With --drain: everything that is due now, then ends; else until SIGTERM or Ctrl-C."
+    help = "Runs due work. With --drain: everything that is due now, then exits; otherwise until SIGTERM or Ctrl-C."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--drain", action="store_true", help="end when nothing is due any more")
-        parser.add_argument("--batch", type=int, help="items a claim takes at most (default HEADRACE_WORKER_BATCH)")
+        parser.add_argument("--drain", action="store_true", help="exit when nothing is due")
+        parser.add_argument("--batch", type=int, help="maximum number of items taken at a time (default: HEADRACE_WORKER_BATCH)")
 
     def perform(self, **options: Any) -> int:
         batch = batch_size(options["batch"])

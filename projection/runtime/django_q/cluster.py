@@ -43,7 +43,7 @@ def in_one_line(run: Callable[..., object], *arguments: Any) -> None:
     try:
         run(*arguments)
     except (DatabaseError, InterfaceError) as error:
-        log_event("queue", level="warning", error=error_text(error), reason=f"the {run.__name__} ends, and starts again")
+        log_event("queue", level="warning", error=error_text(error), reason=f"the {run.__name__} exits and starts again")
 
 
 class OutlastingSentinel(Sentinel):  # type: ignore[misc]  # django-q2 has no types
@@ -66,7 +66,7 @@ class OutlastingSentinel(Sentinel):  # type: ignore[misc]  # django-q2 has no ty
 
     def reincarnate(self, process: Any) -> None:
         super().reincarnate(process)
-        start_loops_if_possible("a process of the cluster died; what it ran starts again later")
+        start_loops_if_possible("a process of the cluster died; its loop starts again later")
 
 
 class StoppingCluster(Cluster):  # type: ignore[misc]  # django-q2 has no types
@@ -81,7 +81,7 @@ class StoppingCluster(Cluster):  # type: ignore[misc]  # django-q2 has no types
         cluster_stop.stop_all()
         stopped = bool(super().stop())
         if stopped:
-            start_loops_if_possible("the loops were not handed over")
+            start_loops_if_possible("the loops were not passed to the new process")
         return stopped
 
 

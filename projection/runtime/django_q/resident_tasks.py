@@ -32,7 +32,7 @@ def unless_away(act: Callable[[], T], otherwise: T) -> T:
     except (DatabaseError, InterfaceError) as error:
         if not is_outage(error):
             raise
-        log_event("task", level="error", reason="the database is away; its schedule asks again", error=error_text(error))
+        log_event("task", level="error", reason="the database is unavailable; the schedule tries again", error=error_text(error))
         return otherwise
 
 

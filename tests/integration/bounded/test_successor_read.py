@@ -123,14 +123,14 @@ def test_a_key_that_only_looks_equal_is_refused() -> None:
         shout()
         outcome = ingress.admit(change(0))
         assert (outcome.events, outcome.deferred) == (0, 1)
-        assert "takes for another" in Receipt.objects.get(state="pending").last_error
+        assert "treats as equal" in Receipt.objects.get(state="pending").last_error
 
 
 def test_a_completion_never_activates_a_row_whose_key_only_looks_equal() -> None:
     with altered(TABLE, ProjectionKey=LOOSE_KEY):
         _, (attempt,) = running(1)
         alias = shout()
-        with pytest.raises(Ambiguous, match=r"a foreign one, for .*alias"):
+        with pytest.raises(Ambiguous, match=r"more than one queued generation, or an unexpected one, for .*alias"):
             report(attempt)
         alias.refresh_from_db()
         assert (alias.state, alias.projection_active_key) == ("blocked", None)

@@ -32,5 +32,5 @@ def test_anything_else_is_told_how_to_write_it(text: str) -> None:
 
 
 def test_a_time_without_zone_is_told_apart() -> None:
-    with pytest.raises(ValueError, match=r"a time needs its zone, e\.g\. 2026-11-30T08:00Z"):
+    with pytest.raises(ValueError, match=r"the time zone is missing; write e\.g\. 2026-11-30T08:00Z"):
         deadline("2026-11-30T08:00", NOON)

@@ -64,7 +64,7 @@ def test_json_flag_stands_before_or_after_the_verb(arguments):
 
 
 def test_a_list_that_is_cut_says_so():
-    assert run("cut") == ("one item\nThere are more: --limit COUNT shows more of them.\n", 0)
+    assert run("cut") == ("one item\nThere are more; use --limit COUNT to see them.\n", 0)
     assert json.loads(run("cut", "--json")[0]) == {"items": [1], "truncated": True}
 
 
@@ -141,7 +141,7 @@ def test_a_database_that_is_away_ends_with_2_and_says_what_to_check(error):
     assert answer["code"] == "database"
     assert str(error) in answer["reason"]
     assert "HEADRACE_DATABASE_URL" in answer["reason"]
-    with pytest.raises(CommandError, match="check HEADRACE_DATABASE_URL") as caught:
+    with pytest.raises(CommandError, match="Check HEADRACE_DATABASE_URL") as caught:
         call_command(Away(), stdout=out)
     assert caught.value.returncode == 2
 

@@ -77,7 +77,7 @@ def test_endless_nesting_is_refused_not_a_crash() -> None:
 
 @pytest.mark.parametrize("text", ["1e99999999999999999999999", "[1E-99999999999999999999]"])
 def test_an_exponent_out_of_range_is_unreadable_not_a_crash(text: str) -> None:
-    with pytest.raises(NotJson, match="out of every range"):
+    with pytest.raises(NotJson, match="is too large"):
         parse(text)
 
 

@@ -137,7 +137,7 @@ def test_one_refused_part_undoes_all_and_each_refused_part_has_its_line(database
 
 def test_a_projection_with_a_target_lane_is_refused_when_the_file_is_applied(database):
     text = FILE.replace('source_id_case = "fold"', 'target_lane = "thing:{id}"')
-    with pytest.raises(BadConfiguration, match=r"routes\.things: route 'things' is a projection and names target_lane"):
+    with pytest.raises(BadConfiguration, match=r"routes\.things: route 'things' is a projection but sets target_lane"):
         applied(text)
 
 
@@ -173,7 +173,7 @@ def test_a_file_that_names_another_version_upgrades(database, monkeypatch):
     assert not applied().changes_something
     report = applied(FILE + '\n[packs.github]\nversion = "2"\n')
     (step,) = report.of("changed")
-    assert step.changes == ("version: 1 → 2", "routes with a new version: forward")
+    assert step.changes == ("version: 1 → 2", "new route versions: forward")
     assert routes.current("default", "forward").version == 2
     assert not applied(FILE + '\n[packs.github]\nversion = "2"\n').changes_something
 

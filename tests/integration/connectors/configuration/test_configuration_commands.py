@@ -176,10 +176,10 @@ def test_routes_step_by_step(database):
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
-        (("--settle", "5"), "--settle: '5' is no duration"),
+        (("--settle", "5"), "--settle: '5' is not a valid duration"),
         (("--retry", "{ attempts = 0 }"), "--retry.attempts: must be at least 1"),
-        (("--retry", "attempts=0"), "--retry is not written as in the file"),
-        (("--target-lane", "x:{id}"), "is a projection and names target_lane"),
+        (("--retry", "attempts=0"), "--retry is not valid; write it as in the file"),
+        (("--target-lane", "x:{id}"), "is a projection but sets target_lane"),
         (("--source-id-case", "lower"), "--source-id-case: must be 'exact' or 'fold'"),
     ],
 )

@@ -44,7 +44,7 @@ def test_a_new_endpoint_keeps_unverified_deliveries_for_a_day(github):
 
 def test_a_slug_in_use_is_refused(github):
     create()
-    with pytest.raises(EndpointRefused, match="exists already"):
+    with pytest.raises(EndpointRefused, match="already exists"):
         create()
 
 

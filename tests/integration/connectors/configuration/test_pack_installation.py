@@ -42,14 +42,14 @@ def test_install_makes_the_namespace_and_an_incarnation_of_its_own(database):
 @pytest.mark.parametrize("name", ["default ", " default", "", "a\tb", "de\x00fault", "n" * 65])
 def test_a_name_that_the_database_would_take_for_another_s_is_no_namespace(database, name):
     packs.install("default", "github", actor=ACTOR)
-    with pytest.raises(ConfigurationRefused, match="cannot be the name of a namespace"):
+    with pytest.raises(ConfigurationRefused, match="is not a valid namespace"):
         packs.install(name, "generic", actor=ACTOR)
     assert (Namespace.objects.get().name, Pack.objects.get().name) == ("default", "github")
 
 
 def test_an_installed_pack_is_not_installed_again(database):
     install()
-    with pytest.raises(InstallationRefused, match=r"is installed already .* use packs upgrade"):
+    with pytest.raises(InstallationRefused, match=r"is already installed .* use `packs upgrade`"):
         install()
     assert Pack.objects.count() == 1
 
@@ -58,7 +58,7 @@ def test_an_installed_pack_is_not_installed_again(database):
     ("name", "options", "error", "sentence"),
     [
         ("nope", {}, NotFound, "there is no pack 'nope'; known are: .*generic"),
-        ("generic", {"version": "99"}, InstallationRefused, "is version 1 in this process, not 99"),
+        ("generic", {"version": "99"}, InstallationRefused, "is version 1 here, not 99"),
         ("generic", {"settings": {"colour": 1}}, InstallationRefused, "settings of pack 'generic' are refused: .*colour"),
         ("generic", {"settings": {"kind": object()}}, InstallationRefused, "settings of pack 'generic' are refused"),
     ],

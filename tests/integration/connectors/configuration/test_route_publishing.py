@@ -106,7 +106,7 @@ def test_retiring_what_is_not_current_names_what_is(pack):
 
 
 def test_a_projection_with_a_target_lane_is_refused(pack):
-    with pytest.raises(RouteRefused, match="is a projection and names target_lane"):
+    with pytest.raises(RouteRefused, match="is a projection but sets target_lane"):
         publish(replace(DRAFT, target_lane="invoice:{id}"))
     assert Route.objects.count() == 0
 
@@ -132,7 +132,7 @@ def test_http_forward_needs_a_connection_that_exists(pack):
 def test_a_flow_that_this_process_lacks_is_a_warning(pack):
     published = publish(replace(DRAFT, flow="acme.sync"))
     assert published.created
-    assert "flow 'acme.sync' is not registered in this process" in published.warnings[0]
+    assert "flow 'acme.sync' is not installed here" in published.warnings[0]
     assert publish().warnings == ()
 
 

@@ -62,7 +62,7 @@ def test_members_that_another_version_wrote_stay() -> None:
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ('limit = "0/s"', "limit: '0/s' is no rate; write a number of starts, a slash and a duration, e.g. 100/10s"),
+        ('limit = "0/s"', "limit: '0/s' is not a valid rate; write a number, a slash and a duration, e.g. 100/10s"),
         ("limit = 5", 'limit: must be a rate in quotes, e.g. "100/10s"'),
         ("concurrency = 0", "concurrency: must be at least 1"),
         ('spool = "yes"', "spool: must be true or false"),

@@ -72,7 +72,7 @@ def test_the_command_says_ok_on_a_clean_database() -> None:
     assert answer["checked"]["payload_hash"] == 1
     out = StringIO()
     call_command("audit", stdout=out)
-    assert out.getvalue().endswith("invariants hold on 0 receipts, 1 events and 1 work items\n")
+    assert out.getvalue().endswith("invariants verified on 0 receipts, 1 events and 1 work items\n")
 
 
 def test_the_command_exits_with_1_and_a_line_for_each_violation() -> None:

@@ -51,7 +51,7 @@ def test_a_list_that_is_cut_says_so(pack: Pack) -> None:
     dead(pack, "1")
     assert "There are more" not in say("dlq", "list", "--limit", "1")[1]
     dead(pack, "2")
-    assert "There are more: --limit COUNT shows more of them." in say("dlq", "list", "--limit", "1")[1]
+    assert "There are more; use --limit COUNT to see them." in say("dlq", "list", "--limit", "1")[1]
 
 
 def test_each_filter_selects(pack: Pack) -> None:

@@ -43,7 +43,7 @@ def test_nothing_found_is_exit_code_1() -> None:
     assert answer == {"receipts": [], "events": [], "work_items": [], "failures": [], "truncated": False, "matches": []}
     code, text = say("trace", "unknown")
     assert code == 1
-    assert text.startswith("Nothing has the id unknown.\nLooked for it as: delivery id of a receipt, ")
+    assert text.startswith("Nothing found for unknown.\nSearched as: delivery id of a receipt, ")
 
 
 def test_a_receipt_says_why_an_item_became_no_event() -> None:

@@ -17,8 +17,8 @@ def test_an_installed_pack_and_a_routes_flow_that_are_not_here_are_named(capsys:
     factories.route(installed, "order", flow="acme_of_nobody.order")
     _say_what_is_missing()
     pack_line, flow_line = capsys.readouterr().out.splitlines()
-    assert pack_line.startswith("headrace: warning: Pack 'acme_of_nobody' is installed, but not part of this process")
-    assert flow_line.startswith("headrace: warning: Flow 'acme_of_nobody.order' (routes: order) is not part of this process")
+    assert pack_line.startswith("headrace: warning: Pack 'acme_of_nobody' is installed, but its package is not in HEADRACE_APPS")
+    assert flow_line.startswith("headrace: warning: Flow 'acme_of_nobody.order' (routes: order) is not available")
     assert all("HEADRACE_APPS" in line for line in (pack_line, flow_line))
 
 

@@ -43,7 +43,7 @@ def test_one_unreadable_item_keeps_its_siblings_and_is_named_on_the_receipt() ->
     assert (receipt.state, receipt.item_count, receipt.event_count, receipt.rejected_count) == ("routed", 3, 2, 1)
     (verdict,) = json.loads(receipt.verdicts)
     assert (verdict["item"], verdict["code"]) == (1, "unreadable")
-    assert "names no record" in verdict["reason"]
+    assert "has no record id" in verdict["reason"]
     assert list(Event.objects.order_by("id").values_list("receipt_item", flat=True)) == [0, 2]
 
 

@@ -152,7 +152,8 @@ class TestLanes:
         assert "/release/" in content
 
     @pytest.mark.parametrize(
-        ("until", "said"), [("soon", "write a duration"), ("2020-01-01T00:00Z", "is in the past"), ("2030-01-01", "needs its zone")]
+        ("until", "said"),
+        [("soon", "write a duration"), ("2020-01-01T00:00Z", "is in the past"), ("2030-01-01", "the time zone is missing")],
     )
     def test_an_end_that_is_none_holds_nothing(self, client: Client, until: str, said: str) -> None:
         waiting = item(State.PENDING)
@@ -178,7 +179,7 @@ class TestReceipts:
         receipt.refresh_from_db()
         assert (receipt.state, receipt.attempts) == ("pending", 0)
         assert entries() == [("receipt.reroute", str(receipt.id), "operator", BECAUSE)]
-        assert act(client, f"{path}reroute/") == [f"Nothing was changed: receipt {receipt.id} is not in quarantine."]
+        assert act(client, f"{path}reroute/") == [f"Nothing was changed: receipt {receipt.id} is not quarantined."]
         assert "reroute/" not in client.get(path).content.decode()
 
     def test_an_unknown_receipt_is_not_found(self, client: Client) -> None:

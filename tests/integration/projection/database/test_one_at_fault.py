@@ -114,7 +114,7 @@ def test_items_whose_event_is_not_retained_are_dead_letters_and_make_room() -> N
     assert sorted(seen.sources) == ["0", "9"], "what is behind one in its lane, and other lanes"
     assert states(0) == ["dead", "processed"]
     lost = generations(1)[0]
-    assert (lost.state, lost.last_error) == ("dead", f"event {lost.event_id}, which it selects, is not retained; run `audit`")
+    assert (lost.state, lost.last_error) == ("dead", f"its event {lost.event_id} is no longer stored; run `audit`")
     assert {found.invariant for found in audit().violations} == {"selected_event"}
 
 
@@ -128,7 +128,7 @@ def test_an_item_whose_event_proves_another_flow_is_dead_and_its_siblings_run() 
         assert drain_claims() == 2
     assert seen.sources == ["8"]
     assert (states(7), states(8)) == (["dead"], ["processed"])
-    assert "proves flow 'test.gone'" in (generations(7)[0].last_error or "")
+    assert "belongs to flow 'test.gone'" in (generations(7)[0].last_error or "")
 
 
 Spoil = Callable[[Ingress, RouteFacts], str]

@@ -78,7 +78,10 @@ def test_a_loop_says_what_it_waits_for(monkeypatch: pytest.MonkeyPatch, capsys: 
 
     resident("claim", step, lambda: 0.0, None, lambda: not faults)
     said = capsys.readouterr().err
-    for reason in ("the database takes no writes, as after a failover; trying again", "the database is away; trying again"):
+    for reason in (
+        "the database is read-only (for example during a failover); trying again",
+        "the database is unavailable; trying again",
+    ):
         assert said.count(reason) == 1
     assert said.count('"reason": "trying again"') == 1
 
@@ -200,5 +203,5 @@ def test_an_audit_says_what_it_found_and_that_the_console_is_not_told() -> None:
     with read_only_server():
         call_command("audit", "--json", stdout=answer, stderr=said)
     assert json.loads(answer.getvalue())["ok"] is True
-    assert "the result is not kept for the console" in said.getvalue()
+    assert "the result could not be stored for the console" in said.getvalue()
     assert audit_results.last() == before

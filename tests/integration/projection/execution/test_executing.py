@@ -275,7 +275,7 @@ def test_only_plain_flows_have_a_tail() -> None:
         seen.acts.append(_commit)
         drain_claims()
     assert states(7) == ["retry"]
-    assert "commit() is for plain flows" in WorkFailure.objects.get().error
+    assert "commit() is only for plain flows" in WorkFailure.objects.get().error
 
 
 def _step(stop: Callable[[Recorder], bool] = lambda _: False, **flow: Any) -> tuple[Recorder, int]:
@@ -342,7 +342,7 @@ def test_a_flow_past_its_time_out_is_recorded_and_its_siblings_are_handed_back(
     finally:
         flows.forget("test.record")
     assert failures() == [(1, "timeout")]
-    assert WorkFailure.objects.get().error == "FlowTimeout: the flow ran longer than its time-out of 0.05 s"
+    assert WorkFailure.objects.get().error == "FlowTimeout: the flow ran longer than its timeout of 0.05 s"
     assert sorted(WorkItem.objects.values_list("state", "attempts")) == [("retry", 0)] * 3 + [("retry", 1)]
 
 
@@ -404,7 +404,7 @@ def test_an_item_whose_range_is_broken_fails_alone_with_the_reason() -> None:
         assert drain_claims() == 2
     assert seen.sources == ["8"]
     assert (states(7), states(8)) == (["dead"], ["processed"])
-    assert "does not hold its selected event" in WorkFailure.objects.get().error
+    assert "does not contain its selected event" in WorkFailure.objects.get().error
     WorkItem.objects.filter(source_lane="contact:7").update(projection_key=Event.objects.get(source_id="7").projection_key)
 
 
@@ -419,7 +419,7 @@ def test_an_item_whose_route_cannot_be_proven_is_dead_and_its_siblings_run(snaps
     with recording() as seen:
         assert drain_claims() == 1 + others
     assert (states(7), len(seen.runs)) == (["dead"], others)
-    assert "does not prove the route" in WorkFailure.objects.get().error
+    assert "has no valid route" in WorkFailure.objects.get().error
     event.update(route_snapshot=proof)
 
 

@@ -102,7 +102,7 @@ def test_a_lost_lease_is_said_and_not_taken_back(beats: Beats, capsys: pytest.Ca
         owner = alive.owner
     assert WorkItem.objects.filter(id=item).values().get() == before
     said = lines(capsys)[0]
-    assert (said["worker"], said["count"], said["reason"]) == (owner, 1, "leases lost or ended")
+    assert (said["worker"], said["count"], said["reason"]) == (owner, 1, "leases lost or expired")
 
 
 def test_what_has_ended_is_not_kept_by_a_late_start() -> None:
@@ -193,7 +193,7 @@ def test_a_process_whose_atomic_flow_overruns_leaves_and_one_whose_flow_returned
         assert reasons == []
         alive.watch(0.0)
         assert left.wait(PATIENCE_SECONDS)
-    assert set(reasons) == {"an atomic flow did not return; the process leaves without it"}
+    assert set(reasons) == {"an atomic flow did not return in time; the process exits without waiting for it"}
 
 
 @pytest.mark.parametrize(("silent", "forgotten"), [(timedelta(minutes=59), 0), (timedelta(minutes=61), 1)])

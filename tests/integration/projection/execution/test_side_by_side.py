@@ -145,7 +145,7 @@ def test_an_ending_that_cannot_be_written_harms_no_other(capsys: pytest.CaptureF
         pool.close()
     assert written.abandoned == [bad]
     assert sorted(WorkItem.objects.values_list("state", flat=True)) == ["processed"] * 3 + ["processing"]
-    assert "left to its lease" in capsys.readouterr().err
+    assert "not written; the item runs again after its lease expires" in capsys.readouterr().err
 
 
 def test_a_worker_claims_what_arrives_while_a_slow_flow_runs() -> None:

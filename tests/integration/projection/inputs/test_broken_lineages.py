@@ -44,7 +44,7 @@ def test_a_replay_without_its_origin_is_dead_with_the_reason_and_runs_nothing() 
         WorkItem.objects.update(max_attempts=1)
         assert drain_claims() == 2
     assert seen.sources == ["8"], "its sibling runs"
-    assert "replayed work is not retained: csp:gone" in WorkFailure.objects.get().error
+    assert "the replayed work is no longer stored: csp:gone" in WorkFailure.objects.get().error
 
 
 def test_a_lineage_that_is_a_circle_has_no_root() -> None:

@@ -157,7 +157,7 @@ def test_a_task_whose_connection_ends_says_so_in_one_line(
     connection.close()
     lines = [line for line in capsys.readouterr().err.splitlines() if line]
     assert len(lines) == 1
-    assert "the database is away; its schedule asks again" in lines[0]
+    assert "the database is unavailable; the schedule tries again" in lines[0]
 
 
 def test_a_fault_of_a_task_is_not_taken_for_an_outage(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -146,5 +146,5 @@ def test_a_property_name_that_is_no_text_is_refused() -> None:
 
 @pytest.mark.parametrize("text", ["[]", '{"a":1}', '{"a":{"value":1}}'])
 def test_a_column_that_is_not_ours_is_named(text: str) -> None:
-    with pytest.raises(ValueError, match="not the properties of a record"):
+    with pytest.raises(ValueError, match="invalid properties of a record"):
         properties_of(text)

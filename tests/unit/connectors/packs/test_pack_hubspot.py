@@ -160,7 +160,7 @@ def test_one_unreadable_item_leaves_the_others() -> None:
     assert isinstance(PACK.read(items[0]), Inbound)
     with pytest.raises(Unreadable, match="objectId"):
         PACK.read(items[1])
-    with pytest.raises(Unreadable, match="no JSON object"):
+    with pytest.raises(Unreadable, match="not a JSON object"):
         PACK.read(items[2])
 
 

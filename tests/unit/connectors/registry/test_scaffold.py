@@ -22,16 +22,16 @@ def refused(name: str, into: Path) -> str:
     ["Acme", "acme-shop", "1acme", "_acme", "acme_", "acme__shop", "acme.shop", "../acme", "/acme", "acmé", "a" * 41, "", " "],
 )
 def test_a_name_that_is_no_name_of_a_package_is_refused(name: str, tmp_path: Path) -> None:
-    assert f"{name!r} is no name for a pack" in refused(name, tmp_path)
+    assert f"{name!r} is not a valid pack name" in refused(name, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("class", "is a word of Python"),
-        ("match", "is a word of Python"),
-        ("github", "there is a pack 'github' already"),
+        ("class", "is a reserved Python keyword"),
+        ("match", "is a reserved Python keyword"),
+        ("github", "pack 'github' already exists"),
         ("auth", "is the name of an installed Django app"),
         ("connectors", "is the name of an installed Django app"),
         ("json", "is the name of a Python module"),
@@ -45,7 +45,7 @@ def test_a_name_that_is_taken_is_refused(name: str, why: str, tmp_path: Path) ->
 
 @pytest.mark.parametrize("name", ["none", "true", "pack", "inbound", "headers", "running", "ingress_request", "unreadable"])
 def test_a_name_whose_class_would_hide_what_the_package_needs_is_refused(name: str, tmp_path: Path) -> None:
-    assert "as something that it needs" in refused(name, tmp_path)
+    assert "a name that the template already uses" in refused(name, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -66,7 +66,7 @@ def test_what_is_there_already_is_left_as_it_is(kind: str, tmp_path: Path) -> No
         target.write_text("mine")
     else:
         target.symlink_to(tmp_path / "nowhere")
-    assert f"{target} exists already and is left as it is" in refused("acme", tmp_path)
+    assert f"{target} already exists and was not changed" in refused("acme", tmp_path)
     if kind == "folder":
         assert [path.name for path in target.iterdir()] == ["mine"]
     elif kind == "file":
@@ -77,7 +77,7 @@ def test_what_is_there_already_is_left_as_it_is(kind: str, tmp_path: Path) -> No
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
-    assert f"{tmp_path / 'nowhere'} is no folder" in refused("acme", tmp_path / "nowhere")
+    assert f"{tmp_path / 'nowhere'} is not a directory" in refused("acme", tmp_path / "nowhere")
 
 
 def test_a_folder_that_takes_nothing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,7 +85,7 @@ def test_a_folder_that_takes_nothing_is_named(tmp_path: Path, monkeypatch: pytes
         raise PermissionError(13, "Permission denied", str(self))
 
     monkeypatch.setattr(Path, "mkdir", no)
-    assert refused("acme", tmp_path) == f"{tmp_path / 'acme'} cannot be made: Permission denied."
+    assert refused("acme", tmp_path) == f"{tmp_path / 'acme'} cannot be created: Permission denied."
 
 
 def test_a_disk_that_is_full_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -326,5 +326,5 @@ def test_verdicts_are_kept_up_to_a_bound_and_the_rest_is_counted(count: int) -> 
         assert found[-1] == {
             "item": len(found) - 1,
             "code": "more",
-            "reason": f"{left_out} more of the items have verdicts that are not kept",
+            "reason": f"{left_out} more items have reasons that are not stored",
         }

@@ -22,5 +22,5 @@ def test_a_time_of_another_zone_is_stored_as_utc() -> None:
 
 
 def test_a_time_without_zone_is_refused() -> None:
-    with pytest.raises(ValueError, match="without zone"):
+    with pytest.raises(ValueError, match="without a time zone"):
         to_db(MOMENT.replace(tzinfo=None))

@@ -22,7 +22,7 @@ def test_a_process_that_ends_with_its_database_says_so_in_one_line(error: Except
     in_one_line(monitor, error)
     (line,) = capsys.readouterr().err.splitlines()
     said = json.loads(line)
-    assert (said["event"], said["level"], said["reason"]) == ("queue", "warning", "the monitor ends, and starts again")
+    assert (said["event"], said["level"], said["reason"]) == ("queue", "warning", "the monitor exits and starts again")
     assert str(error.args[0]) in said["error"]
 
 

@@ -281,7 +281,7 @@ class TestStart:
         page = client.get(f"/admin/replays/{job.id}/").content.decode()
         assert page.count("badge-done") == 3
         assert "already replayed as" in page
-        assert "is active for the same source" in page
+        assert "is already open for the same record" in page
         assert WorkItem.objects.filter(state=State.DEAD).count() == 5
 
     def test_refused_ones_are_asked_for_again(self, client: Client) -> None:

@@ -90,7 +90,7 @@ def test_a_refused_form_keeps_what_was_typed_but_not_the_secret() -> None:
     response = admin().post(CREATE, {**FORM, "slug": "Not A Slug", "origin": "own", "secret": "typed-secret", "limit": "many"})
     content = response.content.decode()
     assert "must be 1 to 64 characters" in content
-    assert "write a number of starts, a slash and a duration" in content
+    assert "write a number, a slash and a duration" in content
     assert 'value="many"' in content
     assert "typed-secret" not in content
     assert not Endpoint.objects.exists()
@@ -122,7 +122,7 @@ def test_a_bad_form_is_a_sentence_and_makes_nothing(form: dict[str, str], senten
 def test_the_slug_of_another_endpoint_is_refused() -> None:
     made()
     response = admin().post(CREATE, FORM)
-    assert "exists already" in response.content.decode()
+    assert "already exists" in response.content.decode()
     assert Endpoint.objects.count() == 1
 
 
@@ -173,7 +173,7 @@ def test_an_old_secret_stops_at_once_only_for_a_reason() -> None:
     rotate(client, endpoint, overlap="0s", reason="it leaked")
     assert len(live(Endpoint.objects.get())) == 1
     (message,) = said(rotate(client, Endpoint.objects.get(), overlap="soon"))
-    assert "overlap: 'soon' is no duration" in message
+    assert "overlap: 'soon' is not a valid duration" in message
 
 
 def test_settings_are_changed_and_a_wrong_one_is_named() -> None:
@@ -186,7 +186,7 @@ def test_settings_are_changed_and_a_wrong_one_is_named() -> None:
     assert (changed.unverified_policy, changed.secrets) == ("refuse", endpoint.secrets)
     assert AuditEntry.objects.get(action="endpoint.change").reason == "noisy"
     content = client.post(path, {"unverified": "refuse", "limit": "lots"}).content.decode()
-    assert "is no rate" in content
+    assert "is not a valid rate" in content
     assert Endpoint.objects.get().limits == changed.limits
 
 
@@ -293,7 +293,7 @@ def test_a_failed_signature_is_seen_with_its_reason_and_admitted_after_the_secre
     client = admin()
     assert stages(client, endpoint) == [("waiting", "done"), ("received", "done"), ("verified", "failed"), ("routed", "ahead")]
     content = client.get(f"/admin/endpoints/{endpoint.id}/connect/").content.decode()
-    assert "no live secret makes the signature in X-Hub-Signature-256" in content
+    assert "no secret of the endpoint matches the signature in X-Hub-Signature-256" in content
     reverify = f"/admin/endpoints/{endpoint.id}/reverify/"
     (message,) = said(client.post(reverify, {}, follow=True))
     assert "needs a reason" in message
@@ -312,8 +312,8 @@ def test_who_cannot_sign_is_told_why() -> None:
     endpoint = factories.endpoint(pack, "svix", (public,))
     empty = factories.endpoint(pack, "empty", ())
     client = admin()
-    assert "the live secret is a public key" in client.get(f"/admin/endpoints/{endpoint.id}/").content.decode()
-    assert "no secret is live, so nothing can sign" in client.get(f"/admin/endpoints/{empty.id}/").content.decode()
+    assert "the secret is a public key" in client.get(f"/admin/endpoints/{endpoint.id}/").content.decode()
+    assert "the endpoint has no valid secret to sign with" in client.get(f"/admin/endpoints/{empty.id}/").content.decode()
     (message,) = said(client.post(f"/admin/endpoints/{endpoint.id}/try/", {"body": "{}"}, follow=True))
     assert "only the provider" in message
     assert not Receipt.objects.exists()

@@ -132,18 +132,18 @@ def test_the_form_of_the_next_version_says_what_the_current_one_is(admin: Client
 
 
 FORM_FAULTS: tuple[tuple[dict[str, str], str, str], ...] = (
-    ({"settle": "soon"}, "settle", "is no duration"),
+    ({"settle": "soon"}, "settle", "is not a valid duration"),
     ({"key": ""}, "key", "is missing"),
     ({"flow": ""}, "flow", "is missing"),
     ({"mode": "sometimes"}, "mode", "must be"),
     ({"on": ""}, "on", "is missing"),
-    ({"on": "a*b"}, "on", "must be a kind of the provider"),
-    ({"mask": "email"}, "mask", "is no mask"),
+    ({"on": "a*b"}, "on", "must be a provider kind"),
+    ({"mask": "email"}, "mask", "is not a valid mask"),
     ({"retry.attempts": "many"}, "retry.attempts", "must be a whole number"),
     ({"retry.factor": "nan"}, "retry.factor", "must be a number from 1 to 100"),
     ({"limit.rate": "100/10s"}, "limit.name", "is missing"),
     ({"limit.name": "api", "limit.concurrency": "0"}, "limit.concurrency", "must be at least 1"),
-    ({"target_lane": "{nothing}"}, "target_lane", "may use"),
+    ({"target_lane": "{nothing}"}, "target_lane", "braces only for"),
 )
 
 
@@ -166,7 +166,7 @@ TEXT_FAULTS = (
     (TEXT + '[packs.hubspot]\nversion = "1"', "packs: this page publishes a route alone"),
     (TEXT.replace('"hubspot"', '"nobody"'), "is not installed"),
     (TEXT.replace('"log"', '"http_forward"'), "names no connection"),
-    (TEXT.replace('"projection"', '"per_event"'), "settle belongs to projection routes"),
+    (TEXT.replace('"projection"', '"per_event"'), "settle is only for projection routes"),
     ("x = " + "[" * 5000, "not readable"),
     ("a" * 70_000, "at most 65536"),
 )
@@ -337,4 +337,4 @@ def test_a_damaged_origin_gives_an_empty_form(admin: Client, number: str) -> Non
 
 
 def test_an_unregistered_flow_is_a_warning(admin: Client) -> None:
-    assert "is not registered in this process" in text_of(admin.post(TRY, {**FORM, "flow": "crm.unknown"}))
+    assert "is not installed here" in text_of(admin.post(TRY, {**FORM, "flow": "crm.unknown"}))
