@@ -16,7 +16,7 @@ from projection.safe_text import storable, storable_actor
 TARGET_CHARACTERS: Final = 255
 
 
-def record(  # noqa: PLR0917  # the contract between rooms
+def record(  # noqa: PLR0917  # the contract between modules
     actor: str, action: str, target: str, reason: str = "", count: int = 1, detail: Mapping[str, Any] | None = None
 ) -> AuditEntry:
     """Append one entry, in the caller's transaction if there is one, so that an undone change leaves none.

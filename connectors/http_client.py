@@ -101,7 +101,7 @@ class _Stream(httpcore.NetworkStream):
         return self._inner.read(max_bytes, _bounded(timeout, httpcore.ReadTimeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        # In pieces: a time-out of the socket's starts anew with each piece that the other side takes.
+        # In pieces: a time-out of the socket's starts again with each piece that the other side takes.
         for start in range(0, len(buffer), WRITE_PIECE):
             self._inner.write(buffer[start : start + WRITE_PIECE], _bounded(timeout, httpcore.WriteTimeout))
 

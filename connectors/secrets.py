@@ -19,7 +19,7 @@ MAX_LIVE: Final = 2
 
 
 class SecretsUnreadable(RuntimeError):
-    """No key of HEADRACE_ENCRYPTION_KEYS opens a stored secret: put the key that encrypted it back, or set the secret anew."""
+    """No key of HEADRACE_ENCRYPTION_KEYS opens a stored secret: put the key that encrypted it back, or set the secret again."""
 
 
 class NoEncryptionKey(RuntimeError):

@@ -19,7 +19,7 @@ SCHEDULES: dict[str, tuple[str, int]] = {
     "headrace-watch-1": ("ops_ui.watch.task", 1),
 }
 """Resident loops of a host: one router (a namespace admits one batch at a time anyway) and two claim workers. The upkeep is asked for
-each minute, and does something once an hour. The watch (of the room above, by its name alone) looks where no web server does."""
+each minute, and does something once an hour. The watch (of ops_ui, by its name alone) looks where no web server does."""
 
 
 def route_loop(*, budget_seconds: float | None = None, batch: int | None = None, stop: Stop = never) -> int:

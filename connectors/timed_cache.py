@@ -54,6 +54,6 @@ class TimedCache(Generic[K, V]):
         return None if kept is None else (self._clock() - kept[0], kept[1])
 
     def forget(self) -> None:
-        """Read everything anew (tests; after a change in this process)."""
+        """Read everything again (tests; after a change in this process)."""
         with self._lock:
             self._kept.clear()

@@ -64,7 +64,7 @@ def _jsonable(value: object) -> object:
         return asdict(value)
     if isinstance(value, set | frozenset):
         return sorted(value)
-    raise TypeError(f"{type(value).__name__} has no JSON form")
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 
 
 def to_json(value: object) -> str:

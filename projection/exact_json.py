@@ -236,15 +236,13 @@ def _scalar(value: Any) -> str:
     if isinstance(value, int):
         return _integer(value)
     if isinstance(value, float):
-        raise NoExactJson(
-            f"{value!r} is a float, which is not exact (NaN and Infinity are not JSON at all); give a Decimal or text"
-        )
-    raise NoExactJson(f"{type(value).__name__} has no JSON form; give text, a number or None")
+        raise NoExactJson(f"{value!r} is a float and not exact (NaN and Infinity are not JSON); use a Decimal or text")
+    raise NoExactJson(f"{type(value).__name__} cannot be written as JSON; use text, a number or None")
 
 
 def _number(value: Decimal) -> str:
     if not value.is_finite():
-        raise NoExactJson(f"{value} is not JSON; give a number, text or None")
+        raise NoExactJson(f"{value} is not JSON; use a number, text or None")
     return str(value)  # of an ExactNumber: as it was received
 
 
@@ -252,4 +250,4 @@ def _integer(value: int) -> str:
     try:
         return int.__repr__(value)
     except ValueError as error:  # more digits than the interpreter converts
-        raise NoExactJson(f"integer without JSON form: {error}") from None
+        raise NoExactJson(f"the integer cannot be written as JSON: {error}") from None

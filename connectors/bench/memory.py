@@ -36,7 +36,7 @@ CHUNK_ITEMS: Final = 3_000
 """A whole batch of the router (50 receipts), so that the first step meets the largest admission already. The next chunk is stored
 once a worker has begun with the one before: it always has work, and there is no backlog that slows the database down."""
 PERIOD: Final = 20
-"""Items after which the mix begins anew."""
+"""Items after which the mix begins again."""
 TOLERANCE_MIB: Final = 4.0
 """Of growth that still counts as flat: less than 50 bytes for each of 90,000 items, so nothing that is kept for every item fits."""
 LARGEST_MIB: Final = 200.0

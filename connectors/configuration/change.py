@@ -38,7 +38,7 @@ class ConfigurationLocked(ConfigurationRefused):
 def require_unlocked() -> None:
     """Raises ConfigurationLocked where HEADRACE_CONFIG_LOCKED leaves `config apply` as the only way to change configuration.
 
-    Called by each single-step command and console action, not by the rooms below them (which `config apply` uses too).
+    Called by each single-step command and console action, not by the modules below them (which `config apply` uses too).
     """
     if settings.HEADRACE_CONFIG_LOCKED:
         raise ConfigurationLocked(str(ConfigurationLocked.__doc__))

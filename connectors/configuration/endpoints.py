@@ -223,7 +223,7 @@ def _locked(namespace: str, slug: str) -> Endpoint:
 def _no_such_endpoint(namespace: str, slug: str) -> NotFound:
     """The error for an endpoint that is not there, naming those that are."""
     known = ", ".join(line.slug for line in lines(namespace)) or "none"
-    return NotFound(f"there is no endpoint {slug!r} in namespace {namespace!r}; known are: {known}")
+    return NotFound(f"there is no endpoint {slug!r} in namespace {namespace!r}; known: {known}")
 
 
 def _check_secrets(row: Pack, draft: EndpointDraft, values: Sequence[Secret]) -> None:

@@ -145,7 +145,7 @@ def _value(value: Any) -> str:
         return f"[{', '.join(_value(member) for member in value)}]"
     if isinstance(value, int | float):
         return repr(value)
-    raise TypeError(f"{type(value).__name__} has no TOML form")
+    raise TypeError(f"{type(value).__name__} cannot be written as TOML")
 
 
 def _text(value: str) -> str:

@@ -43,7 +43,7 @@ def pack_class(name: str) -> type[pack.Pack]:
     found = pack.find(name)
     if found is None:
         known = ", ".join(sorted(pack.registered())) or "none"
-        raise NotFound(f"there is no pack {name!r}; known are: {known} (add others through HEADRACE_APPS)")
+        raise NotFound(f"there is no pack {name!r}; known: {known} (add others through HEADRACE_APPS)")
     return found
 
 

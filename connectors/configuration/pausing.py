@@ -129,7 +129,7 @@ def _rows(target: _Target) -> QuerySet[Any, Any]:
     """All rows of the name, under the namespace's lock. Raises NotFound."""
     if not Namespace.objects.filter(name=target.namespace).exists():
         known = ", ".join(Namespace.objects.order_by("name").values_list("name", flat=True)) or "none"
-        raise NotFound(f"there is no namespace {target.namespace!r}; known are: {known}")
+        raise NotFound(f"there is no namespace {target.namespace!r}; known: {known}")
     lock_namespace(target.namespace)
     rows = _named(target)
     if not rows.exists():

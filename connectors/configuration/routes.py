@@ -71,7 +71,7 @@ def publish(namespace: str, draft: RouteDraft, *, actor: str, reason: str = "") 
     lock_namespace(namespace)
     try:
         pack = required_pack(namespace, draft.pack_name)
-    except NotFound as missing:  # what was asked for is the route, and that can be mended
+    except NotFound as missing:  # what was asked for is the route, and that can be fixed
         raise RouteRefused(str(missing)) from None
     _refuse_impossible(namespace, draft)
     return _publish_version(facts_of(draft, pack), actor=actor, reason=reason)
@@ -132,7 +132,7 @@ def _refuse_unusable_connection(namespace: str, draft: RouteDraft) -> None:
     found = rows.get(draft.connection)
     if found is None:
         known = ", ".join(rows) or "none"
-        raise RouteRefused(f"route {draft.key!r} names connection {draft.connection!r}, which does not exist; known are: {known}")
+        raise RouteRefused(f"route {draft.key!r} names connection {draft.connection!r}, which does not exist; known: {known}")
     if draft.flow == FORWARD_FLOW and not found.secrets:
         raise RouteRefused(f"connection {draft.connection!r} has no secret, but http_forward signs every request; add one")
 

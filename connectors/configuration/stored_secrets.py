@@ -1,4 +1,4 @@
-"""Changes of a stored list of secrets: which are in force, which end when, where each came from. Values never leave this room.
+"""Changes of a stored list of secrets: which are valid, until when, and where each came from. Values never leave this module.
 
 A stored entry is `{"secret", "expires_at", "reference"}`: an entry without expiry is in force until it is replaced; `reference`
 is where configuration found it (`env:NAME`, `file:/path`; empty = typed in), so that `config export` can name it.

@@ -4,7 +4,7 @@ At least once, with the WorkId as `webhook-id`: the receiver ignores an id that 
 
 - 2xx: done. 410: the receiver wants no more of it, dead-lettered at once (Standard Webhooks: 410 ends the endpoint).
 - 400, 405, 406, 411, 413, 414, 415, 422, 431 and 451 are its verdict on this very request: dead-lettered at once, so that the lane goes
-  on. The same request would be judged the same; replay it once the receiver (or the route) has been mended.
+  on. The same request would be judged the same; replay it once the receiver (or the route) has been fixed.
 - No connection, 429 or 503: the receiver is away for everybody. Uses nothing of the budget, and the breaker may park the connection.
 - No answer in time or another 5xx: as well, but this item may be at fault: it uses its budget unless the receiver turns out to be away.
 - Retry-After: with 429 and 5xx it parks the connection for that time, at most a day; with 408, 409 and 425 this item alone waits, within

@@ -17,7 +17,7 @@ sql: Final = Sender(Path(__file__).parent)
 
 
 class RecordVanished(RuntimeError):
-    """A record was erased between its look-up and its lock; the attempt runs again and starts the record anew."""
+    """A record was erased between its look-up and its lock; the attempt runs again and starts the record again."""
 
 
 @dataclass(frozen=True, slots=True)

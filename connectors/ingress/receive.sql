@@ -1,4 +1,4 @@
--- Statements of the receive room. Each is a transaction of its own (autocommit) except where an operator's `reverify` joins them.
+-- Statements that receive a delivery. Each is a transaction of its own (autocommit) except where an operator's `reverify` joins them.
 
 -- name: find_endpoint
 -- One endpoint with its pack, by namespace and slug. No lock. 0 rows: there is none (or its pack row is gone).

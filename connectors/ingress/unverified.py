@@ -27,7 +27,7 @@ _sql: Final = Sender(Path(__file__).parent, INGRESS)
 MOST_KEPT: Final = 200
 """Deliveries held at once per endpoint: anybody can send one."""
 KEPT_SECONDS: Final = 3600
-"""How long each is held: long enough to notice and mend a rotation, short for a stranger's bytes."""
+"""How long each is held: long enough to notice and fix a rotation, short for a stranger's bytes."""
 PRUNED_AT_ONCE: Final = 200
 
 

@@ -1,4 +1,4 @@
-"""Base of the configuration commands: namespace, reason, and how refusals of the rooms below become output and exit codes."""
+"""Base of the configuration commands: namespace, reason, and how refusals of the modules below become output and exit codes."""
 
 from __future__ import annotations
 

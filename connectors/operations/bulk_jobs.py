@@ -113,7 +113,7 @@ def _outcome(job: JobRow, item: JobItemRow) -> Outcome:
         return Replayed(item.work_id, item.replay_work_id or "") if is_replay else Discarded(item.work_id)
     if item.state is ItemState.REFUSED or (job.state is JobState.PREVIEW and item.code != "same_source"):
         return Refused(item.work_id, item.code, item.reason or "")
-    return Deferred(item.work_id, item.code or item.state, item.reason or f"job {job.id} goes on with it")
+    return Deferred(item.work_id, item.code or item.state, item.reason or f"job {job.id} continues with it")
 
 
 def pause(job_id: int, *, actor: str, reason: str) -> JobRow | Refused:

@@ -31,7 +31,7 @@ class Rewrapped:
 
 
 def rewrap(*, actor: str) -> Rewrapped:
-    """Encrypt all secrets anew. Row by row, each by compare-and-swap on its text, so that a rotation at the same moment wins.
+    """Encrypt all secrets again. Row by row, each by compare-and-swap on its text, so that a rotation at the same moment wins.
 
     Raises NoEncryptionKey.
     """

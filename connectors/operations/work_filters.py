@@ -160,7 +160,7 @@ def _route_ids(key: str) -> list[int]:
     ids = list(Route.objects.filter(route_key=key).values_list("id", flat=True))
     if not ids:
         known = Route.objects.filter(is_current=True).order_by("route_key").values_list("route_key", flat=True).distinct()
-        raise UnknownName(f"there is no route {key!r}; known are: {', '.join(known) or 'none'}")
+        raise UnknownName(f"there is no route {key!r}; known: {', '.join(known) or 'none'}")
     return ids
 
 
@@ -168,7 +168,7 @@ def _pack_ids(name: str) -> list[int]:
     ids = list(Pack.objects.filter(name=name).values_list("id", flat=True))
     if not ids:
         known = Pack.objects.order_by("name").values_list("name", flat=True).distinct()
-        raise UnknownName(f"there is no pack {name!r}; known are: {', '.join(known) or 'none'}")
+        raise UnknownName(f"there is no pack {name!r}; known: {', '.join(known) or 'none'}")
     return ids
 
 

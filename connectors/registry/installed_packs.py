@@ -18,7 +18,7 @@ class PackNotLoaded(LookupError):
 def _load(pack_id: int) -> Pack:
     row = models.Pack.objects.filter(id=pack_id).values_list("name", "settings").first()
     if row is None:
-        raise PackNotLoaded(f"there is no pack with id {pack_id}; it was erased after its work was admitted")
+        raise PackNotLoaded(f"there is no pack with id {pack_id}; it was deleted after its work was admitted")
     name, settings = row
     cls = pack.find(name)
     if cls is None:

@@ -6,7 +6,7 @@ SELECT FinishedAt IS NULL, FinishedAt IS NULL OR FinishedAt <= UTC_TIMESTAMP(6) 
 FROM `_System_ConnectorUpkeep` WHERE Name = %(name)s
 
 -- name: begin_upkeep
--- It begins anew.
+-- It begins again.
 INSERT INTO `_System_ConnectorUpkeep` (Name, StartedAt, FinishedAt, Counts, LastError)
 VALUES (%(name)s, UTC_TIMESTAMP(6), NULL, '{}', NULL)
 ON DUPLICATE KEY UPDATE StartedAt = UTC_TIMESTAMP(6), FinishedAt = NULL, Counts = '{}', LastError = NULL

@@ -104,7 +104,7 @@ def _options(parts: SplitResult) -> dict[str, str]:
     pairs = parse_qsl(parts.query, keep_blank_values=True)
     for name, value in pairs:
         if name not in {"socket", "ssl", "ca"}:
-            raise _bad(f"has an unknown option {name!r}; known are socket, ssl and ca")
+            raise _bad(f"has an unknown option {name!r}; known: socket, ssl, ca")
         if not value or [other for other, _ in pairs].count(name) > 1:
             raise _bad(f"needs exactly one value for its option {name}")
     options = dict(pairs)

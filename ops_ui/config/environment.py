@@ -183,7 +183,7 @@ def read(environ: Mapping[str, str] | None = None) -> dict[str, Any]:
     for name in environ:
         bare = name.removeprefix(PREFIX)
         if name.startswith(PREFIX) and bare not in SETTINGS and bare.removesuffix("_FILE") not in SETTINGS:
-            raise BadSetting(f"{name} is not a Headrace setting; known are: {', '.join(PREFIX + known for known in SETTINGS)}.")
+            raise BadSetting(f"{name} is not a Headrace setting; known: {', '.join(PREFIX + known for known in SETTINGS)}.")
     return {name: _value(name, setting, environ) for name, setting in SETTINGS.items()}
 
 

@@ -1,6 +1,6 @@
 """Facts of stored events, by their own route snapshots: for repair, sweep and replay (docs/protocol.md#stored-events).
 
-A stored event is never routed anew: what it was routed by is on the row, also when that route is retired or gone.
+A stored event is never routed again: what it was routed by is on the row, also when that route is retired or gone.
 """
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ def _act_on(job: JobRow, items: Sequence[JobItemRow], bulk: Bulk) -> int | None:
     try:
         return run_unit("job_step", partial(_act, job, items, act, bulk), attempts=ATTEMPTS if len(items) > 1 else 1)
     except StaleIncarnation:
-        return None  # an upgrade was faster; the next step reads the pack anew
+        return None  # an upgrade was faster; the next step reads the pack again
     except Exception as error:
         if not items or is_outage(error):
             raise

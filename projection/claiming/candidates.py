@@ -34,7 +34,7 @@ def candidates(
     """At most `limit` items of the classes in `ready` that may be claimed, none of a `lost` lane.
 
     One statement or two for each class. None while there are results of an old binary: those are copied first (their number goes to
-    `copied`), and the claim begins anew. Routes that this process meets for the first time are learned, which makes room for others.
+    `copied`), and the claim begins again. Routes that this process meets for the first time are learned, which makes room for others.
     """
     while True:
         found = _preselect(ready, limit, availability, set(lost))

@@ -1,6 +1,6 @@
 """Multi-row INSERT texts: as few as packets allow, written at the cost of the values that differ.
 
-The driver's own `executemany` makes a literal of every value of every row anew. Facts of one admission share most of theirs (route
+The driver's own `executemany` makes a literal of every value of every row again. Facts of one admission share most of theirs (route
 snapshot, kinds, times, lanes), so here each distinct text and time of a statement becomes a literal once; on 4,400 events that is
 half of the client's work.
 """

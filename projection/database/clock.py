@@ -53,7 +53,7 @@ def now() -> datetime:
 
 
 def lately() -> datetime:
-    """What `now` last told this thread and the time that passed since: for what a page shows of many rows. Asks anew after a minute."""
+    """What `now` last told this thread and the time that passed since: for what a page shows of many rows. Asks again after a minute."""
     at: tuple[datetime, float] | None = getattr(_told, "at", None)
     passed = monotonic() - at[1] if at else 0.0
     return now() if at is None or passed > LATELY_SECONDS else at[0] + timedelta(seconds=passed)

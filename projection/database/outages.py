@@ -1,7 +1,7 @@
-"""A lost connection: how an error tells of one, whether the database is away, and how a thread begins anew.
+"""A lost connection: how an error tells of one, whether the database is away, and how a thread begins again.
 
 Away is also a database that answers every question and refuses every change, as a failover leaves it behind. Where one is met, every
-connection of the process is opened anew (`backends/lasting.py`): the address may lead to another server by now.
+connection of the process is opened again (`backends/lasting.py`): the address may lead to another server by now.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A unit of work: one transaction that commits whole or not at all, retried whole when the database reports a conflict.
 
-After a lock wait time-out (1205) only the statement is undone, so a unit is always rolled back and started anew, never resumed.
+After a lock wait time-out (1205) only the statement is undone, so a unit is always rolled back and started again, never resumed.
 """
 
 from __future__ import annotations

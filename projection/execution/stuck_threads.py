@@ -19,7 +19,7 @@ ATOMIC_GRACE_SECONDS: Final = 60.0
 """How long an atomic flow may overrun its time-out, with the completion behind it that may wait for locks, before its process leaves:
 it runs in the worker's own thread, so nothing else would ever end it."""
 EXIT_CODE: Final = 70
-"""EX_SOFTWARE: whoever watches the process starts it anew."""
+"""EX_SOFTWARE: whoever watches the process starts it again."""
 
 _given_up: set[threading.Thread] = set()
 

@@ -44,8 +44,8 @@ def own_savepoint() -> Iterator[None]:
             raise BrokenTransaction("the flow left transaction.atomic() open; use it in a `with` statement")
         if connection.needs_rollback:  # Django would now undo the flow's writes without a word
             raise BrokenTransaction(
-                "the flow caught an error of the database and went on, which undoes its writes; "
-                "catch it around a transaction.atomic() of its own, or not at all"
+                "the flow caught a database error and continued, so its writes would be lost; "
+                "put the failing statement into its own transaction.atomic() block, or let the error through"
             )
 
 
@@ -53,8 +53,8 @@ def _refuse_end(execute: Callable[..., Any], sql: Any, params: Any, many: bool, 
     found = _ENDS_TRANSACTION.match(str(sql))
     if found is not None:
         raise BrokenTransaction(
-            f"{found[1].upper()} would end the transaction that an atomic flow shares; "
-            "use transaction.atomic() in its place, or make the flow a plain one"
+            f"{found[1].upper()} would end the transaction of an atomic flow; "
+            "use transaction.atomic() instead, or make it a plain flow"
         )
     return execute(sql, params, many, context)
 

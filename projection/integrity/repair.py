@@ -1,7 +1,7 @@
 """Repair: make missing work again, hand off what was left queued, move stranded lanes (docs/protocol.md#stored-events).
 
 Nothing of this happens in a healthy system; `audit` tells whether it did. Candidates are read without locks and checked again in a
-unit that takes the namespace lock first, like the router. An event is never routed anew: its own route snapshot decides. A
+unit that takes the namespace lock first, like the router. An event is never routed again: its own route snapshot decides. A
 projection that cannot be put right is refused with the reason, and keeps no other from being repaired.
 """
 

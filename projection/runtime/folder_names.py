@@ -1,4 +1,4 @@
-"""Names in a folder of this host, read anew only when it has changed: a look costs one stat() instead of a walk."""
+"""Names in a folder of this host, read again only when it has changed: a look costs one stat() instead of a walk."""
 
 from __future__ import annotations
 

@@ -178,7 +178,7 @@ class Service:
     # ---- its database, read by the test itself
 
     def fetch(self, sql: str, *arguments: object) -> list[tuple[Any, ...]]:
-        """Rows of a statement of its own, committed state; connects anew when the server was away."""
+        """Rows of a statement of its own, committed state; connects again when the server was away."""
         for last in (False, True):
             try:
                 with closing(self.connection().cursor()) as cursor:

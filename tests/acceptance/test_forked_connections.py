@@ -64,7 +64,7 @@ def test_no_connection_is_shared_at_the_start_nor_after_processes_were_forked_an
             lambda gone=before, parents=parents: (
                 len({one for parent in parents for one in children_of(parent)} - gone) >= len(gone)
             ),
-            f"the {part.name} has forked all of them anew",
+            f"the {part.name} has forked all of them again",
         )
     site.until_serving()
     for number in range(20):

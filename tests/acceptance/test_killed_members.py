@@ -1,4 +1,4 @@
-"""Each process of a cluster is killed alone, at rest and at work: what it ran starts anew at once, and no other one is held up by it."""
+"""Each process of a cluster is killed alone, at rest and at work: what it ran starts again at once, and no other one is held up by it."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def test_a_route_is_tried_on_stored_events_published_changed_and_retired(admin: 
     page.fill("#id_settle", "soon")
     page.fill("#id_flow", "log")
     page.click("text=Try it on stored events")
-    expect(page.locator(".field-wrong .field-error")).to_contain_text("is no duration")
+    expect(page.locator(".field-wrong .field-error")).to_contain_text("is not a valid duration")
     quiet(admin)
     page.fill("#id_settle", "5s")
     page.click("text=Try it on stored events")

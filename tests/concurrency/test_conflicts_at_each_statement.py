@@ -1,7 +1,7 @@
 """A lock time-out or a deadlock at every statement and COMMIT of a worker and of a replay, in turn: the work is done once all the same.
 
 The statements are those that the work itself sends, on whichever connection (claims, plain flows, their keeper). The admission has its
-own (`test_server_conflicts`), the receive room as well (`integration/test_receive`).
+own (`test_server_conflicts`), receiving as well (`integration/test_receive`).
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ BY_THE_CLOCK = frozenset({"managers.extend_leases"})
 
 @dataclass
 class EveryPoint:
-    """Iterating yields each process after its fault, with the work prepared anew for each; the body lets the system go on and checks.
+    """Iterating yields each process after its fault, with the work prepared again for each; the body lets the system go on and checks.
 
     `commands()` prepares the work of one process and says what it runs. The commit points are those that the process itself meets: the
     fault comes before its first one, before its second one and so on until a process comes to its end without, then likewise after each.

@@ -22,7 +22,7 @@ def resident(pid: int) -> float | None:
 
 
 class Memory:
-    """Samples by name and process: one that was replaced begins anew."""
+    """Samples by name and process: one that was replaced begins again."""
 
     def __init__(self) -> None:
         self.samples: dict[tuple[str, int], list[float]] = defaultdict(list)

@@ -32,7 +32,7 @@ class Ingress:
         return factories.PUBLIC_URL + self.path
 
     def post(self, body: bytes, headers: dict[str, str] | None = None, *, path: str | None = None, **extra: Any) -> HttpResponse:
-        """POST a body, signed as the generic pack wants it unless headers are given; anew from the database each time."""
+        """POST a body, signed as the generic pack wants it unless headers are given; again from the database each time."""
         endpoint_facts.find.forget()
         signed = signing.generic(body, self.secret) if headers is None else headers
         kind = extra.pop("content_type", "application/json")
@@ -53,7 +53,7 @@ def open_endpoint(
 
 
 def facts(ingress: Ingress) -> endpoint_facts.EndpointFacts:
-    """What the receive room knows about the endpoint, read now."""
+    """What receiving knows about the endpoint, read now."""
     found = endpoint_facts.load((ingress.endpoint.namespace, ingress.endpoint.slug))
     assert found is not None
     return found

@@ -59,7 +59,7 @@ def goes_behind() -> bool:
 
 
 def database_failed() -> None:
-    """The outage goes on: the time for going behind begins anew."""
+    """The outage goes on: the time for going behind begins again."""
     global _behind_since  # noqa: PLW0603 - as above
     with _lock:
         _behind_since = None

@@ -1,4 +1,4 @@
-"""`secrets rewrap`: encrypt every stored secret anew under the first key."""
+"""`secrets rewrap`: encrypt every stored secret again under the first key."""
 
 from __future__ import annotations
 

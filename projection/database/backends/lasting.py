@@ -1,4 +1,4 @@
-"""A connection that outlasts what happens to it: what the server dropped, and what leads to the wrong server, is opened anew.
+"""A connection that outlasts what happens to it: what the server dropped, and what leads to the wrong server, is opened again.
 
 For processes that live for weeks and keep their connections. Django itself looks at a connection only between two HTTP requests; here
 that is done wherever a connection is used after a pause, in loops, threads and commands too. Never inside a transaction.
@@ -28,7 +28,7 @@ _made: Final[WeakSet[Any]] = WeakSet()
 
 
 def replace_all() -> None:
-    """Each connection of this process is opened anew at its next use outside of a transaction.
+    """Each connection of this process is opened again at its next use outside of a transaction.
 
     One of them leads to a server that takes no writes. When the address leads to another server by now, the others, which may only
     read and so would never know, must not stay behind.

@@ -49,7 +49,7 @@ def in_one_line(run: Callable[..., object], *arguments: Any) -> None:
 class OutlastingSentinel(Sentinel):  # type: ignore[misc]  # django-q2 has no types
     """A Sentinel that, with the processes it forks, outlasts a SIGTERM to the whole group: its head tells it when to stop.
 
-    Any of its processes may be killed at any moment. What they share is made for that, and a loop that went with one starts anew at once.
+    Any of its processes may be killed at any moment. What they share is made for that, and a loop that went with one starts again at once.
     """
 
     def start(self) -> None:
@@ -66,7 +66,7 @@ class OutlastingSentinel(Sentinel):  # type: ignore[misc]  # django-q2 has no ty
 
     def reincarnate(self, process: Any) -> None:
         super().reincarnate(process)
-        start_loops_if_possible("a process of the cluster died; its loop starts again later")
+        start_loops_if_possible("a process of the cluster ended unexpectedly; its loop starts again later")
 
 
 class StoppingCluster(Cluster):  # type: ignore[misc]  # django-q2 has no types

@@ -35,7 +35,7 @@ SLACK = 60
 
 
 def cost(work: Callable[[], object]) -> int:
-    """Rows read, with what a process remembers for some seconds asked anew."""
+    """Rows read, with what a process remembers for some seconds asked again."""
     installed_packs.of.forget()
     with server_work() as read:
         work()

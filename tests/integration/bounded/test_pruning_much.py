@@ -129,7 +129,7 @@ class Memory:
     """By how much the process grows from now on, at most (MiB resident; the kernel keeps the peak)."""
 
     def __init__(self) -> None:
-        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak begins anew
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak begins again
         self._before = self._peak()
 
     def grown(self) -> float:

@@ -32,7 +32,7 @@ SOURCES = 50
 
 
 def cost(work: Callable[[], object]) -> tuple[int, int]:
-    """(statements, rows read), with what a process remembers for some seconds asked anew."""
+    """(statements, rows read), with what a process remembers for some seconds asked again."""
     installed_packs.of.forget()
     with server_work() as read, texts_sent() as texts:
         work()

@@ -158,5 +158,5 @@ def test_states_and_dataclasses_are_written_by_their_values():
 
 
 def test_a_value_without_json_form_is_refused_by_its_type():
-    with pytest.raises(TypeError, match="object has no JSON form"):
+    with pytest.raises(TypeError, match="object cannot be written as JSON"):
         to_json({"a": object()})

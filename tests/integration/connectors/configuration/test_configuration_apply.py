@@ -131,7 +131,7 @@ def test_one_refused_part_undoes_all_and_each_refused_part_has_its_line(database
         applied(text)
     assert [line.split(":")[0] for line in caught.value.problems] == ["packs.github.endpoint.repo", "packs.nope", "routes.bad"]
     assert "the environment variable GITHUB_SECRET is not set" in caught.value.problems[0]
-    assert "known are: " in caught.value.problems[1]
+    assert "known: " in caught.value.problems[1]
     assert all(not table for table in rows())
 
 

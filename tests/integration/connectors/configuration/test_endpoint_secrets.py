@@ -121,7 +121,7 @@ def test_configuration_that_lists_others_makes_exactly_them_live(github):
 
 def test_an_unknown_endpoint_is_named(github):
     create()
-    with pytest.raises(NotFound, match="no endpoint 'other' in namespace 'default'; known are: repo"):
+    with pytest.raises(NotFound, match="no endpoint 'other' in namespace 'default'; known: repo"):
         endpoints.rotate("default", "other", B, actor=ACTOR)
 
 

@@ -57,7 +57,7 @@ def test_an_installed_pack_is_not_installed_again(database):
 @pytest.mark.parametrize(
     ("name", "options", "error", "sentence"),
     [
-        ("nope", {}, NotFound, "there is no pack 'nope'; known are: .*generic"),
+        ("nope", {}, NotFound, "there is no pack 'nope'; known: .*generic"),
         ("generic", {"version": "99"}, InstallationRefused, "is version 1 here, not 99"),
         ("generic", {"settings": {"colour": 1}}, InstallationRefused, "settings of pack 'generic' are refused: .*colour"),
         ("generic", {"settings": {"kind": object()}}, InstallationRefused, "settings of pack 'generic' are refused"),

@@ -119,7 +119,7 @@ def test_an_unknown_pack_is_refused_with_the_known_ones(pack):
 def test_http_forward_needs_a_connection_that_exists(pack):
     with pytest.raises(RouteRefused, match="uses http_forward and names no connection"):
         publish(replace(DRAFT, flow="http_forward"))
-    with pytest.raises(RouteRefused, match="names connection 'crm', which does not exist; known are: none"):
+    with pytest.raises(RouteRefused, match="names connection 'crm', which does not exist; known: none"):
         publish(replace(DRAFT, flow="http_forward", connection="crm"))
     connection = Connection.objects.create(namespace="default", name="crm", url="https://h", created_at=clock.now())
     with pytest.raises(RouteRefused, match="connection 'crm' has no secret"):

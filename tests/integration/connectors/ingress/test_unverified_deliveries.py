@@ -32,7 +32,7 @@ def test_after_a_botched_rotation_nothing_is_lost() -> None:
     assert Receipt.objects.count() == 0
 
     set_secret(ingress, "the-right-one")
-    done = reverify(facts(ingress), actor="ops", reason="rotation mended")
+    done = reverify(facts(ingress), actor="ops", reason="rotation fixed")
     assert [one.code for one in done.admitted] == ["accepted"] * 3
     assert len(done.refused) == 1
     assert {bytes(row.body) for row in Receipt.objects.all()} == {BODY}
@@ -53,7 +53,7 @@ def test_a_signed_time_is_judged_as_of_the_arrival() -> None:
     set_secret(ingress, signing.STANDARD_SECRET)
     done = reverify(facts(ingress), actor="ops")
     assert [Receipt.objects.get(id=one.receipt_id).idempotency_key for one in done.admitted] == ["in time"]
-    assert "time stamp" in done.refused[0].reason
+    assert "timestamp" in done.refused[0].reason
 
 
 def test_the_url_that_was_signed_is_kept_for_the_later_check() -> None:

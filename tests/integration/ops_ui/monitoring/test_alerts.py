@@ -108,7 +108,7 @@ class TestTransitions:
         assert alerts.look() == []
         assert states()["progress"] is True
         back(ClearSince=119)
-        assert alerts.look() == [], "it counts from anew"
+        assert alerts.look() == [], "it counts from again"
 
     def test_a_restart_repeats_nothing(self, found: list[Finding]) -> None:
         found.append(STUCK)

@@ -1,4 +1,4 @@
-"""A database that answers and takes no writes: each room treats it as one that is away, and blames nobody for it."""
+"""A database that answers and takes no writes: each module treats it as unavailable, and counts it against no item."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def test_a_range_without_its_selected_event_is_broken(hours: float | None) -> No
     item = work_row(event_row()) if hours is None else mixed_history(hours)[2]
     one = claimed(item)
     Event.objects.filter(id=item.event_id).update(projection_key="csp:" + "0" * 64)
-    with pytest.raises(BrokenRange, match=f"does not hold its selected event {item.event_id}"):
+    with pytest.raises(BrokenRange, match=f"does not contain its selected event {item.event_id}"):
         read_inputs([one])
 
 
@@ -111,7 +111,7 @@ def test_a_generation_with_a_broken_range_is_dead_with_the_reason_and_its_siblin
         WorkItem.objects.update(max_attempts=1)
         assert drain_claims() == 2
     assert seen.sources == ["8"]
-    assert "does not hold its selected event" in WorkFailure.objects.get().error
+    assert "does not contain its selected event" in WorkFailure.objects.get().error
 
 
 def test_a_replay_takes_its_root_s_inputs_with_its_own_event_at_the_ordinal_of_the_fact() -> None:
@@ -197,7 +197,7 @@ def test_a_lineage_of_which_one_ancestor_is_gone_is_broken_whatever_else_is_aske
     replay = replay_row(root, State.DEAD)
     whole = work_row(event_row(PAGES), State.DEAD)
     WorkItem.objects.filter(id=root.id).delete()
-    with pytest.raises(BrokenRange, match=f"not retained: {root.work_id}"):
+    with pytest.raises(BrokenRange, match=f"no longer stored: {root.work_id}"):
         read_roots([whole.work_id, replay.work_id])
 
 

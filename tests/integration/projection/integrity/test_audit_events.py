@@ -174,5 +174,5 @@ def test_violations_are_listed_up_to_a_limit_and_counted_beyond_it() -> None:
     found = audit(page_rows=40).violations
     assert len(found) == LISTED + 1
     assert found[-1].id == ""
-    assert f"{LISTED + 3} violations in all" in found[-1].detail
+    assert f"{LISTED + 3} violations in total" in found[-1].detail
     assert len({violation.id for violation in found}) == LISTED + 1

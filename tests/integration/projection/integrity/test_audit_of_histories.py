@@ -1,4 +1,4 @@
-"""Whatever the engine does in whatever order, the audit holds after every step: random histories through the product's own rooms."""
+"""Whatever the engine does in whatever order, the audit holds after every step: random histories through the product's own modules."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def test_a_refused_secret_is_not_shown(name: str) -> None:
 
 
 def test_an_unknown_setting_is_refused_and_the_known_ones_named() -> None:
-    with pytest.raises(BadSetting, match=r"HEADRACE_LEASE_SECOND is not a Headrace setting; known are: .*HEADRACE_LEASE_SECONDS"):
+    with pytest.raises(BadSetting, match=r"HEADRACE_LEASE_SECOND is not a Headrace setting; known: .*HEADRACE_LEASE_SECONDS"):
         read({"HEADRACE_LEASE_SECOND": "60"})
 
 
