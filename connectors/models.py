@@ -241,7 +241,7 @@ class Receipt(models.Model):
 
 
 class UnverifiedDelivery(models.Model):
-    """A delivery whose signature did not match, kept apart for a while: never routed, admitted only by `endpoints reverify`."""
+    """A delivery whose signature did not match, held for a while: never routed, admitted only by `endpoints reverify`."""
 
     id = models.BigAutoField(primary_key=True, db_column="Id")
     endpoint_id = models.BigIntegerField(db_column="EndpointId")

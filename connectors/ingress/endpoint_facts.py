@@ -76,7 +76,7 @@ class EndpointFacts:
         return self.public_url + ingress_path(self.namespace, self.slug)
 
     def keeps_unverified(self, now: datetime) -> bool:
-        """Whether a delivery that does not verify is kept apart at `now`."""
+        """Whether a delivery that does not verify is held at `now`."""
         return keeps_unverified(self.unverified_policy, self.unverified_until, now)
 
 

@@ -1,4 +1,4 @@
-"""Deliveries whose signature did not match, kept apart for a while.
+"""Deliveries whose signature did not match, held for a while.
 
 A provider that never retries (GitHub) would lose them for ever after a botched rotation. They are never routed; `operations.reverify`
 admits those that the endpoint's present secrets do verify.

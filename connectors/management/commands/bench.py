@@ -22,27 +22,27 @@ class Command(HeadraceCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = self.verbs(parser)
         workload = self.add_verb(
-            verbs, "sc400", self.sc400, "400 sources × 10 events and 400 actions, from receipts to processed work"
+            verbs, "sc400", self.sc400, "measure 400 sources × 10 events and 400 actions, from receipts to processed work"
         )
         workload.add_argument("--sources", type=int, default=400)
         workload.add_argument("--events", type=int, default=10, help="events per source")
         workload.add_argument("--actions", type=int, default=400, help="per-event actions among them")
         workload.add_argument("--repeat", type=int, default=3)
         drained = self.add_verb(
-            verbs, "drain", self.drain, "per-event no-op items by one worker, compared with a hand-written loop"
+            verbs, "drain", self.drain, "measure per-event no-op items by one worker, beside a hand-written loop"
         )
         drained.add_argument("--items", type=int, default=10_000)
         drained.add_argument("--repeat", type=int, default=3)
         posted = self.add_verb(
-            verbs, "ingress", self.ingress, "signed POSTs through gunicorn, beside a bare Django view with one INSERT"
+            verbs, "ingress", self.ingress, "measure signed POSTs through gunicorn, beside a bare Django view with one INSERT"
         )
         posted.add_argument("--requests", type=int, default=5_000, help="requests per repetition, to each of the two")
         posted.add_argument("--concurrency", type=int, default=16, help="connections, each with one request at a time")
         posted.add_argument("--repeat", type=int, default=3)
         posted.add_argument("--bytes", type=int, default=ingress.BODY_BYTES, help="approximate size of a body")
-        kept = self.add_verb(verbs, "memory", self.memory, "memory of a router and a worker process over many items")
+        kept = self.add_verb(verbs, "memory", self.memory, "measure the memory of a router and a worker process")
         kept.add_argument("--items", type=int, default=100_000)
-        woken = self.add_verb(verbs, "wake", self.wake, "how soon an idle system starts a flow, and its database load while idle")
+        woken = self.add_verb(verbs, "wake", self.wake, "measure how soon an idle system starts a flow, and its database load")
         woken.add_argument("--deliveries", type=int, default=20)
         woken.add_argument(
             "--idle", type=float, default=20.0, help="seconds for which the statements of the idle system are counted"

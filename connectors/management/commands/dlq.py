@@ -37,7 +37,7 @@ class Command(OperationsCommand):
         sub.add_argument("work_id", metavar="WORKID")
         for name, perform, description in (
             ("replay", self.replay, "run dead letters again, as new work items linked to them"),
-            ("discard", self.discard, "mark dead letters as not to be replayed; they stay stored"),
+            ("discard", self.discard, "discard dead letters: not replayed, but still stored"),
         ):
             sub = self.add_verb(verbs, name, perform, description)
             sub.add_argument("work_ids", metavar="WORKID", nargs="*")

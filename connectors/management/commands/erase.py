@@ -19,9 +19,9 @@ from projection.refusals import Refused
 
 class Command(HeadraceCommand):
     help = (
-        "Erases a person's data: bodies, payloads, errors and live record become tombstones with ids, order and hashes. Refused while "
-        "work still needs it. Not reached: this host's log files, spooled deliveries until they are drained, backups, and what flows "
-        "have written or sent elsewhere."
+        "Erases a person's data: removes bodies, payloads, errors and the current record, and keeps ids, order and hashes. Refused "
+        "while work still needs the data. Not erased: this host's log files, spooled deliveries until they are drained, backups, and "
+        "data that flows have written or sent elsewhere."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -27,8 +27,8 @@ class Command(PauseVerbs):
         for verb, perform, description in (
             ("install", self.install, "install a pack"),
             ("upgrade", self.upgrade, "upgrade an installed pack to the current code"),
-            ("enable", self.enable, "accept deliveries again"),
-            ("disable", self.disable, "refuse deliveries with 503, so that the provider retries"),
+            ("enable", self.enable, "enable a disabled pack: accept deliveries again"),
+            ("disable", self.disable, "disable a pack: refuse deliveries with 503, so that the provider retries"),
             ("remove", self.remove, "remove a pack; its endpoints answer 404, its routes are retired"),
         ):
             sub = self.add_verb(verbs, verb, perform, description)

@@ -45,7 +45,7 @@ class Command(PauseVerbs):
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = self.verbs(parser)
         self.add_pause_verbs(verbs, "route")
-        listing = self.add_verb(verbs, "list", self.list, "current routes")
+        listing = self.add_verb(verbs, "list", self.list, "list current routes")
         listing.add_argument("--all", action="store_true", help="include earlier versions and retired routes")
         add_namespace(listing)
         publish = self.add_verb(verbs, "publish", self.publish, "publish a route; an unchanged one gets no new version")
