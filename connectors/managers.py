@@ -1,4 +1,4 @@
-"""Managers whose methods have the names of the statements that they send (`sql/receive.sql`)."""
+"""Managers whose methods have the names of the statements that they send (`ingress/receive.sql`)."""
 
 from __future__ import annotations
 

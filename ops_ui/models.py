@@ -18,7 +18,7 @@ def _execute(name: str, **parameters: Any) -> int:
 
 
 class LoginFailuresManager(models.Manager["LoginFailures"]):
-    """Statements of `sql/logins.sql`; each joins its caller's transaction."""
+    """Statements of `console/login/logins.sql`; each joins its caller's transaction."""
 
     def count_login_attempt(self, username: str, address: str, seconds: int) -> None:
         _execute("count_login_attempt", username=username, address=address, seconds=seconds)

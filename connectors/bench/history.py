@@ -2,7 +2,7 @@
 
 Three packs, seven routes in two versions each, 25 hot sources that send a quarter of everything among thousands of cold ones, all
 states, errors that come and go, replays, holds, jobs. Keys, hashes, ordinals and ranges are the ones that admission would have made:
-`audit` finds nothing. Rows are placed by arithmetic (`sql/history.sql`); the same sizes give the same rows, at times that end now.
+`audit` finds nothing. Rows are placed by arithmetic (`history.sql`); the same sizes give the same rows, at times that end now.
 """
 
 from __future__ import annotations

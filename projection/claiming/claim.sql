@@ -63,8 +63,3 @@ WHERE Id IN %(ids)s AND LeaseToken = %(token)s AND State = 'processing' ORDER BY
 SELECT {w_columns}, {e_columns}, e.RouteSnapshot
 FROM `_System_ConnectorWorkItem` w LEFT JOIN `_System_ConnectorEvent` e ON e.Id = w.EventId
 WHERE w.Id IN %(ids)s AND w.LeaseToken = %(token)s AND w.State = 'processing'
-
--- name: extend_leases
--- Heartbeat, from its own connection. Fewer rows than given: those leases are lost (or their items have just ended).
-UPDATE `_System_ConnectorWorkItem` FORCE INDEX (PRIMARY) SET LeaseExpiresAt = UTC_TIMESTAMP(6) + INTERVAL %(lease_seconds)s SECOND
-WHERE Id IN %(ids)s AND LeaseToken = %(token)s AND State = 'processing'

@@ -36,9 +36,3 @@ SET LastError = {Error}, ErrorFingerprint = {ErrorFingerprint} WHERE Id IN %s
 -- Queued successors of K keys, at most K + 1 (more means a key is ambiguous). No lock. Index: ix_work_current.
 SELECT Id FROM `_System_ConnectorWorkItem` FORCE INDEX (ix_work_current)
 WHERE ProjectionKey IN %(keys)s AND State = 'blocked' AND ProjectionActiveKey IS NULL ORDER BY Id LIMIT %(limit)s
-
--- name: cancel_work_items
--- Ends locked items that nobody executes. 0 rows: claimed or ended meanwhile.
-UPDATE `_System_ConnectorWorkItem` FORCE INDEX (PRIMARY)
-SET State = 'cancelled', TerminalAt = UTC_TIMESTAMP(6), ProjectionActiveKey = NULL, LaneHolderKey = NULL
-WHERE Id IN %(ids)s AND State IN ('pending', 'blocked', 'retry')

@@ -11,3 +11,8 @@ DELETE FROM `_System_ConnectorWorker` WHERE Id = %(id)s
 -- name: forget_silent_workers
 -- Processes that died without a word.
 DELETE FROM `_System_ConnectorWorker` WHERE SeenAt < UTC_TIMESTAMP(6) - INTERVAL %(seconds)s SECOND
+
+-- name: extend_leases
+-- Heartbeat, from its own connection. Fewer rows than given: those leases are lost (or their items have just ended).
+UPDATE `_System_ConnectorWorkItem` FORCE INDEX (PRIMARY) SET LeaseExpiresAt = UTC_TIMESTAMP(6) + INTERVAL %(lease_seconds)s SECOND
+WHERE Id IN %(ids)s AND LeaseToken = %(token)s AND State = 'processing'
