@@ -35,6 +35,7 @@ CHECKS: Final = {
     "imports": ["lint-imports", "--no-cache"],
     "ruff format": ["ruff", "format", "--check", "."],
     "ruff check": ["ruff", "check", "."],
+    "templates": ["djhtml", "--tabwidth", "2", "--check", "templates"],
     "dependencies": ["deptry", "."],
     "migrations": ["python", "manage.py", "makemigrations", "--check", "--dry-run"],
     "django": ["python", "manage.py", "check"],

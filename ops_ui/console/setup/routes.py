@@ -31,6 +31,16 @@ from projection.facts import RetryPolicy, RouteFacts, flow_name
 
 PUBLISH: Final = "connectors.publish_route"
 VERSIONS_SHOWN: Final = 50
+SAMPLE: Final = """
+[routes.contact]
+pack = "hubspot"
+on = ["contact.creation", "contact.propertyChange"]
+kind = "contact.changed"
+mode = "projection"
+settle = "5s"
+flow = "record_table"
+""".strip()
+"""Shown in the empty field of a route as text."""
 
 
 @page(navigation.ROUTES)
@@ -111,6 +121,7 @@ def _form(
         "fields": asked,
         "text": text,
         "as_text": as_text,
+        "sample": SAMPLE,
         "problems": problems or [],
         "tried": tried,
         "origin": origin,
