@@ -25,7 +25,7 @@ for _needed in ("DATABASE_URL", "SECRET_KEY", "ENCRYPTION_KEYS"):
 for _target, _means in (("ALERT_URL", "ALERT_SECRET"), ("ALERT_MAIL", "MAIL_URL")):
     if _env[_target] and not _env[_means]:
         raise environment.BadSetting(
-            f"HEADRACE_{_target} is set, and HEADRACE_{_means} is not; alerts would reach nobody: set both."
+            f"HEADRACE_{_target} is set, and HEADRACE_{_means} is not; alerts would not be delivered. Set both."
         )
 
 SECRET_KEY: str = _env["SECRET_KEY"]

@@ -54,7 +54,7 @@ def make(namespace: str, size: Size, *, beside: bool, say: Callable[[str], None]
     if not (namespace.isascii() and namespace.replace("-", "").isalnum()) or len(namespace) > 40:
         raise HistoryRefused("the namespace is not valid; use at most 40 letters, digits and hyphens")
     if models.Namespace.objects.filter(name=namespace).exists():
-        raise HistoryRefused(f"there is a namespace {namespace!r} already; a history is made into one of its own (--namespace)")
+        raise HistoryRefused(f"namespace {namespace!r} already exists; use a new one (--namespace)")
     if not beside and _sql.fetch("read_what_is_there"):
         raise HistoryRefused("this database already has events, receipts or work; use --beside to create the history anyway")
     started = perf_counter()

@@ -63,6 +63,6 @@ def check_secret(name: str, value: Secret) -> None:
     try:
         version, _ = key_of(value.value)
     except ValueError as error:
-        raise SecretRefused(f"a secret of connection {name!r} is no Standard Webhooks key: {error}") from None
+        raise SecretRefused(f"a secret of connection {name!r} is not a Standard Webhooks key: {error}") from None
     if version != SHARED_KEY:
-        raise SecretRefused(f"a secret of connection {name!r} is a public key; requests are signed with a shared one, whsec_…")
+        raise SecretRefused(f"a secret of connection {name!r} is a public key; requests are signed with a shared secret, whsec_…")

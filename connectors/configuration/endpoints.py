@@ -116,7 +116,7 @@ def change(namespace: str, draft: EndpointDraft, *, actor: str, reason: str = ""
     row = required_pack(namespace, draft.pack_name)
     endpoint = _locked(namespace, draft.slug)
     if endpoint.pack_id != row.id:
-        raise EndpointRefused(f"endpoint {draft.slug!r} belongs to another pack than {draft.pack_name!r}; choose another slug")
+        raise EndpointRefused(f"endpoint {draft.slug!r} belongs to a pack other than {draft.pack_name!r}; choose another slug")
     _check_secrets(row, draft, stored_secrets.in_force(endpoint.secrets) if draft.secrets is None else draft.secrets)
     before = _settings(endpoint)
     _apply(endpoint, draft)
@@ -151,7 +151,7 @@ def rotate(
     lock_namespace(namespace)
     endpoint = _locked(namespace, slug)
     if seen is not None and mark(endpoint) != seen:
-        raise EndpointRefused("its secret was rotated in the meantime; look at the endpoint, then rotate again if need be")
+        raise EndpointRefused("its secret was rotated in the meantime; check the endpoint, then rotate again if needed")
     row = Pack.objects.get(id=endpoint.pack_id)
     _check_secrets(row, EndpointDraft(row.name, slug, signature=endpoint.signature_scheme), (secret,))
     now = clock.now()

@@ -120,9 +120,9 @@ def _refuse_impossible(namespace: str, draft: RouteDraft) -> None:
             "remove target_lane or use mode per_event"
         )
     if draft.settle_seconds and not projected:
-        raise RouteRefused(f"route {draft.key!r} is per_event and names settle: each event runs at once; remove settle")
+        raise RouteRefused(f"route {draft.key!r} is per_event but sets settle. Each event runs immediately; remove settle")
     if draft.flow == FORWARD_FLOW and not draft.connection:
-        raise RouteRefused(f'route {draft.key!r} uses http_forward and names no connection; add connection = "…"')
+        raise RouteRefused(f'route {draft.key!r} uses http_forward without a connection; add connection = "…"')
     if draft.connection:
         _refuse_unusable_connection(namespace, draft)
 

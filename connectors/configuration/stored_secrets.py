@@ -75,7 +75,7 @@ def rotated(text: str, new: Secret, now: datetime, ends: datetime) -> tuple[str,
     entries = [entry for entry in secrets.decrypt(text) if secrets.is_live(entry, now)]
     permanent = [entry for entry in entries if not entry.get("expires_at")]
     if any(entry["secret"] == new.value for entry in permanent):
-        raise SecretRefused("the new secret is the one in force already; nothing to rotate")
+        raise SecretRefused("the new secret is already active; nothing to rotate")
     predecessor = permanent[:1]
     kept = [{**entry, "expires_at": ends.isoformat()} for entry in predecessor] if ends > now else []
     dropped = [entry for entry in entries if entry not in predecessor and entry["secret"] != new.value]

@@ -191,7 +191,7 @@ def judge(answer: Answer, cap: float | None, now: datetime) -> None:
         longest = http_client.LONGEST_DELAY_SECONDS if cap is None else cap
         raise RetryLater(min(delay, longest), f"{said} and asked to wait {delay:g} s")
     if 300 <= answer.status < 400:
-        raise ReceiverRefused(f"{said}: redirects are not followed, set the connection's URL to the new address")
+        raise ReceiverRefused(f"{said}: redirects are not followed; set the connection's URL to the new address")
     raise ReceiverRefused(said)
 
 

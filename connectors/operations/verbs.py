@@ -61,7 +61,7 @@ def cancel(work_id: str, *, actor: str, reason: str) -> Cancelled | Refused:
 def retry_now(work_id: str, *, actor: str, reason: str) -> Refused | None:
     """End the wait of work that waits to retry. Refused: `not_waiting`."""
     if not projection.replay.cancel.retry_now(work_id, actor=actor, note=_note(actor, "work.retry_now", work_id, reason)):
-        return Refused(work_id, "not_waiting", "It does not wait to retry; `work show` tells where it stands.")
+        return Refused(work_id, "not_waiting", "It is not waiting to retry; `work show` shows its state.")
     return None
 
 
@@ -75,7 +75,7 @@ def hold(lane: NamedLane, *, actor: str, reason: str, release_at: datetime | Non
     held = projection.completion.lanes.hold(
         lane.namespace, lane.lane_key, lane.lane, actor=actor, reason=reason, release_at=release_at, note=lambda _: note(True)
     )
-    return None if held else Refused(lane.lane_key, "already_held", f"lane {lane.lane} is held already")
+    return None if held else Refused(lane.lane_key, "already_held", f"lane {lane.lane} is already held")
 
 
 def release(lane: NamedLane, *, actor: str, reason: str) -> Refused | None:

@@ -114,7 +114,7 @@ def _not_routed(receipt_id: int, state: str) -> Refused:
     if state == ReceiptState.QUARANTINED:
         reason = f"receipt {receipt_id} is quarantined; route it again, or erase it with --receipt {receipt_id}"
         return Refused(str(receipt_id), "quarantined_receipt", reason)
-    return Refused(str(receipt_id), "pending_receipt", f"receipt {receipt_id} is not routed yet; erase once it is")
+    return Refused(str(receipt_id), "pending_receipt", f"receipt {receipt_id} is not routed yet; erase it after it is routed")
 
 
 def erase_source(source: Source, *, actor: str, reason: str, discard: bool = False) -> Erased:

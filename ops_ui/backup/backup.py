@@ -67,7 +67,9 @@ def backup(folder: Path) -> Path:
     connection.ensure_connection()  # under TLS if it must be, or it ends here
     migrations = sorted(f"{app}.{name}" for app, name in MigrationRecorder(connection).applied_migrations())
     if not migrations:
-        raise BackupFailed(f"The database {connection.settings_dict['NAME']} holds no installation: there is nothing to back up.")
+        raise BackupFailed(
+            f"The database {connection.settings_dict['NAME']} contains no installation, so there is nothing to back up."
+        )
     moment = clock.now()
     target = folder / moment.strftime("%Y%m%dT%H%M%SZ")
     folder.mkdir(parents=True, exist_ok=True)

@@ -37,7 +37,7 @@ def restore(folder: Path, *, without_keys: bool = False) -> tuple[Manifest, list
     if missing and not without_keys:
         raise NotRestored(
             f"The backup was made under {len(manifest.keys)} encryption key(s), of which {len(missing)} are not in "
-            "HEADRACE_ENCRYPTION_KEYS here; put back the keys that were kept with it, or use --without-keys and set the secrets anew."
+            "HEADRACE_ENCRYPTION_KEYS here; put back the keys that were kept with it, or use --without-keys and set new secrets."
         )
     newer = sorted(set(manifest.migrations) - {".".join(key) for key in MigrationLoader(None).disk_migrations})
     if newer:
@@ -45,7 +45,7 @@ def restore(folder: Path, *, without_keys: bool = False) -> tuple[Manifest, list
             f"The backup is of a newer version (its migration {newer[-1]} is unknown here); restore it with that version."
         )
     if checksum(folder / DATABASE) != manifest.sha256:
-        raise NotRestored(f"{folder / DATABASE} is not what was written (its checksum differs); take another backup.")
+        raise NotRestored(f"{folder / DATABASE} is damaged (its checksum differs); use another backup.")
     program = load_program(manifest.family)
     _refuse_what_is_not_empty()
     _load(program, folder / DATABASE)
@@ -60,7 +60,7 @@ def read_manifest(folder: Path) -> Manifest:
     try:
         manifest = Manifest(**json.loads((folder / MANIFEST).read_text(encoding="ascii")))
     except (OSError, ValueError, TypeError) as error:
-        raise NotRestored(f"{folder} is no backup ({error}); name the folder that holds {MANIFEST}.") from None
+        raise NotRestored(f"{folder} is not a backup ({error}); name the folder that holds {MANIFEST}.") from None
     if manifest.format != FORMAT:
         raise NotRestored(f"{folder} has format {manifest.format}, and this version reads format {FORMAT}.")
     return manifest
@@ -70,7 +70,7 @@ def _refuse_what_is_not_empty() -> None:
     ensure_database(settings.DATABASES["default"] | {"NAME": connection.settings_dict["NAME"]})
     name = connection.settings_dict["NAME"]
     if connection.introspection.table_names():
-        raise NotRestored(f"The database {name} is not empty; let HEADRACE_DATABASE_URL name a new one, or drop this one first.")
+        raise NotRestored(f"The database {name} is not empty; point HEADRACE_DATABASE_URL at a new one, or drop this one first.")
     spool: Path = settings.HEADRACE_SPOOL_DIR
     if any(path.suffix == ".journal" for path in spool.rglob("*")):
         raise NotRestored(f"The spool {spool} holds deliveries; start the service to drain it, or move it aside.")

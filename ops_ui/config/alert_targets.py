@@ -38,7 +38,7 @@ def addresses(raw: str) -> list[str]:
     found = raw.replace(",", " ").split()
     for address in found:
         if parseaddr(address)[1] != address or address.count("@") != 1 or address.startswith("@") or address.endswith("@"):
-            raise ValueError(f"must be mail addresses, and {address!r} is none")
+            raise ValueError(f"must be mail addresses; {address!r} is not one")
     return found
 
 

@@ -72,7 +72,7 @@ def check_cluster(**_: Any) -> Found:
         found.append(
             problem(
                 5,
-                f"Q_CLUSTER's timeout ({shown}) is not below its retry ({retry} s): a running loop would be started twice.",
+                f"Q_CLUSTER's timeout ({shown}) is not below its retry ({retry} s): a running loop would start twice.",
                 "Raise retry above timeout in the settings.",
             )
         )
@@ -107,7 +107,7 @@ def check_https(**_: Any) -> Found:
     """Django's own words for this name settings that nobody sets here (security.W004, W008, W012, W016)."""
     if settings.HEADRACE_PUBLIC_URL.startswith("https://"):
         return []
-    message = "HEADRACE_PUBLIC_URL is no https:// URL, so the console neither demands https nor protects its cookies."
+    message = "HEADRACE_PUBLIC_URL is not an https:// URL, so the console neither requires https nor protects its cookies."
     return [checks.Warning(message, hint="Set it to the public https:// name, with a TLS proxy in front.", id="headrace.W011")]
 
 
@@ -119,4 +119,4 @@ def check_state_folder(**_: Any) -> Found:
             return []
     except OSError as error:
         message = f"The state folder {settings.STATE_DIR} cannot be written to ({error.strerror})."
-        return [problem(10, message, "Give this user the right to, or set HEADRACE_STATE_DIR to another folder.")]
+        return [problem(10, message, "Grant this user write permission, or set HEADRACE_STATE_DIR to another folder.")]

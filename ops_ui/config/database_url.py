@@ -36,7 +36,7 @@ def database(url: str) -> dict[str, Any]:
         parts = urlsplit(url.strip())
         port = parts.port
     except ValueError:
-        raise _bad("has a host or port that cannot be read; write it as mysql://user:password@host:3306/headrace") from None
+        raise _bad("has an invalid host or port; write it as mysql://user:password@host:3306/headrace") from None
     if parts.scheme not in ENGINES:
         raise _bad(
             f"starts with {parts.scheme or 'no scheme'!r}: Headrace runs on MariaDB, MySQL and TiDB only; "
@@ -109,7 +109,7 @@ def _options(parts: SplitResult) -> dict[str, str]:
             raise _bad(f"needs exactly one value for its option {name}")
     options = dict(pairs)
     if not options.get("socket", "/").startswith("/"):
-        raise _bad("has a socket that is no absolute path; write socket=/path/to/mysqld.sock")
+        raise _bad("has a socket that is not an absolute path; write socket=/path/to/mysqld.sock")
     return options
 
 
@@ -118,7 +118,7 @@ def _name(parts: SplitResult) -> str:
     if not name:
         raise _bad("names no database; end it with /headrace, for example")
     if "/" in name or "\0" in name or len(name) > LONGEST_NAME:
-        raise _bad(f"has a database name that no server takes; use at most {LONGEST_NAME} characters without a slash")
+        raise _bad(f"has an invalid database name; use at most {LONGEST_NAME} characters without a slash")
     return name
 
 
@@ -138,7 +138,7 @@ def _tls(options: Mapping[str, str]) -> dict[str, Any]:
     if mode == "verify-full" and ca is not None:
         if not ca.startswith("/") or not Path(ca).is_file():
             raise _bad(
-                f"names ca={ca}, which is no file; give the absolute path of the PEM file of the server's certificate authority"
+                f"names ca={ca}, which is not a file; give the absolute path of the PEM file of the server's certificate authority"
             )
         return {"ssl_mode": "VERIFY_IDENTITY", "ssl": {"ca": ca}}
     raise _bad("has TLS options that do not fit; use ssl=required, or ssl=verify-full together with ca=/path/to/ca.pem")

@@ -101,7 +101,7 @@ def _hosts(raw: str) -> list[str]:
     hosts = _words(raw)
     for host in hosts:
         if "/" in host or "@" in host:
-            raise ValueError(f"must be host names only, without scheme or path, and {host!r} is none")
+            raise ValueError(f"must be host names without scheme or path; {host!r} is not one")
     return hosts
 
 
@@ -112,7 +112,7 @@ def _public_url(raw: str) -> str:
     except ValueError:
         usable = False
     if not usable or parts.query or parts.fragment or parts.username is not None:
-        raise ValueError("must be scheme and host as the providers call it, such as https://hooks.example.com")
+        raise ValueError("must be the scheme and host that providers call, such as https://hooks.example.com")
     return raw.rstrip("/")
 
 
@@ -122,7 +122,7 @@ def _networks(raw: str) -> list[str]:
         try:
             ipaddress.ip_network(network)
         except ValueError:
-            raise ValueError(f"must be networks such as 10.0.0.0/8 or 127.0.0.1/32, and {network!r} is none") from None
+            raise ValueError(f"must be networks such as 10.0.0.0/8 or 127.0.0.1/32; {network!r} is not one") from None
     return networks
 
 

@@ -59,7 +59,7 @@ def check_version(version: str) -> Found:
         problem(
             9,
             f"The database server is {product} {is_now}, and {needed} is the oldest that Headrace runs on.",
-            "Upgrade it, or let HEADRACE_DATABASE_URL name a newer server.",
+            "Upgrade it, or point HEADRACE_DATABASE_URL at a newer server.",
         )
     ]
 
@@ -88,7 +88,7 @@ def check_isolation(databases: Sequence[str] | None = None, **_: Any) -> Found:
                 problem(
                     2,
                     f"Connections run at {', '.join(sorted(levels))}, and Headrace needs READ COMMITTED.",
-                    "Leave OPTIONS['isolation_level'] of DATABASES at 'read committed', and let no proxy change it.",
+                    "Leave OPTIONS['isolation_level'] of DATABASES at 'read committed', and make sure no proxy changes it.",
                 )
             )
     return found
@@ -151,8 +151,8 @@ def _unreadable(alias: str, model: type[Endpoint | Connection], word: str) -> It
         except (SecretsUnreadable, NoEncryptionKey):
             yield problem(
                 7,
-                f"The secret of {word} {row.pk} opens with no key of HEADRACE_ENCRYPTION_KEYS.",
-                "Add the key that it was encrypted with to HEADRACE_ENCRYPTION_KEYS, or set the secret anew.",
+                f"No key in HEADRACE_ENCRYPTION_KEYS can decrypt the secret of {word} {row.pk}.",
+                "Add the key it was encrypted with to HEADRACE_ENCRYPTION_KEYS, or set a new secret.",
             )
 
 

@@ -27,7 +27,7 @@ def refuse_clear_text(connection: BaseDatabaseWrapper, **_: Any) -> None:
     """Close a new connection that must be encrypted and is not. Raises OperationalError."""
     if demands_tls(connection.settings_dict) and not is_encrypted(connection.connection):
         connection.close()
-        raise OperationalError(TLS_FAILED, "HEADRACE_DATABASE_URL demands TLS, and the server does not offer it")
+        raise OperationalError(TLS_FAILED, "HEADRACE_DATABASE_URL requires TLS, but the server does not offer it")
 
 
 def is_encrypted(connection: Any) -> bool:

@@ -48,7 +48,7 @@ def action(permission: str) -> Callable[[Action[P]], Action[P]]:
 def demand(request: HttpRequest, permission: str) -> None:
     """403 without the right."""
     if not request.user.has_perm(permission):
-        raise PermissionDenied(f"This action needs the right {permission}; ask an administrator for a group.")
+        raise PermissionDenied(f"You do not have permission to do this ({permission}). Ask an administrator to add you to a group.")
 
 
 def actor_of(request: HttpRequest) -> str:
@@ -59,7 +59,7 @@ def reason_of(request: HttpRequest, undone: str) -> str | None:
     """The reason that the form gives. None: there is none, and a message says so; `undone` is what did not happen."""
     reason = request.POST.get("reason", "").strip()[:REASON_CHARACTERS]
     if not reason:
-        messages.error(request, f"{undone}: it needs a reason, for whoever reads the audit trail later.")
+        messages.error(request, f"{undone}: enter a reason for the audit log.")
     return reason or None
 
 

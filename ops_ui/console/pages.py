@@ -40,7 +40,9 @@ def page(
         @wraps(view)
         def inner(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
             if not request.user.has_perm(room.permission):
-                raise PermissionDenied(f"This page needs the right {room.permission}; ask an administrator for a group.")
+                raise PermissionDenied(
+                    f"You do not have permission to open this page ({room.permission}). Ask an administrator to add you to a group."
+                )
             request.room = room  # type: ignore[attr-defined]  # read by the navigation (console.ConsoleSite.each_context)
             try:
                 return view(request, *args, **kwargs)

@@ -60,7 +60,7 @@ class Transition:
 
     @property
     def sentence(self) -> str:
-        return self.reason or f"It was raised at {iso(self.since)} and is over."
+        return self.reason or f"Raised at {iso(self.since)}, now resolved."
 
 
 def leave(transition: Transition) -> None:
@@ -158,7 +158,7 @@ def mail(webhook_id: str, title: str, text: str) -> None:
         headers={"Message-ID": f"<{webhook_id}@headrace>", "Auto-Submitted": "auto-generated"},
     )
     if not message.send():
-        raise NotSent("the mail server took no recipient")
+        raise NotSent("the mail server accepted no recipient")
 
 
 def _execute(name: str, **values: object) -> int:

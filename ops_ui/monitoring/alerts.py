@@ -114,7 +114,7 @@ def _dead_letters() -> Cause | None:
     limit = settings.HEADRACE_ALERT_DEAD_LETTERS
     if _sql.fetch("count_recent_dead", most=limit)[0][0] < limit:
         return None
-    return Cause("dead_letters", f"{limit} or more work items died within the last hour: see script/manage dlq list.")
+    return Cause("dead_letters", f"{limit} or more dead letters within the last hour. See script/manage dlq list.")
 
 
 def _signature_failures() -> Cause | None:
@@ -123,8 +123,8 @@ def _signature_failures() -> Cause | None:
     if total < settings.HEADRACE_ALERT_SIGNATURE_FAILURES:
         return None
     reason = (
-        f"{total} deliveries failed their signature check within {signature_failures.WINDOW_MINUTES} min, most of them at {counted[0][0]}: "
-        "see Failed signatures in the console, and the endpoint's secret."
+        f"{total} deliveries failed their signature check within {signature_failures.WINDOW_MINUTES} min, most of them at {counted[0][0]}. "
+        "Check Failed signatures in the console and the endpoint's secret."
     )
     return Cause("signature_failures", reason)
 

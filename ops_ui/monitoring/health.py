@@ -111,12 +111,12 @@ def _unreachable(error: Error) -> NotReady:
     if outages.is_read_only(error):
         return NotReady(
             "database_read_only",
-            f"The database answers, but takes no writes (error {number}): it is a replica, or in the middle of a failover. Make it "
-            "writable, or let the address in HEADRACE_DATABASE_URL lead to the server that is; nothing needs to be restarted then.",
+            f"The database is read-only (error {number}), for example a replica or during a failover. Make it "
+            "writable, or point HEADRACE_DATABASE_URL at the writable server. No restart is needed.",
         )
     return NotReady(
         "database_unreachable",
-        f"The database does not answer (error {number}): check that the server runs and that HEADRACE_DATABASE_URL is right.",
+        f"The database does not answer (error {number}). Check HEADRACE_DATABASE_URL and that the server is running.",
     )
 
 
@@ -163,7 +163,7 @@ def _missing_migrations(probe: BaseDatabaseWrapper) -> NotReady | None:
     if not missing:
         return None
     named = ", ".join(".".join(key) for key in missing[:3]) + (", …" if len(missing) > 3 else "")
-    return NotReady("migrations_missing", f"{len(missing)} migrations are not applied ({named}): run script/manage migrate.")
+    return NotReady("migrations_missing", f"{len(missing)} migrations are not applied ({named}). Run script/manage migrate.")
 
 
 def _not_activated(probe: BaseDatabaseWrapper) -> NotReady | None:
@@ -172,4 +172,4 @@ def _not_activated(probe: BaseDatabaseWrapper) -> NotReady | None:
         cursor.execute(f"SELECT 1 FROM {table} LIMIT 1")
         if cursor.fetchone():
             return None
-    return NotReady("not_activated", "The projection protocol is not activated: run script/manage activate_projection.")
+    return NotReady("not_activated", "The projection protocol is not activated. Run script/manage activate_projection.")

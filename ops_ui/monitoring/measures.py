@@ -34,33 +34,31 @@ ADMISSION_SECONDS: Final = Histogram(
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5),
 )
 ADMITTED: Final = Counter("headrace_admitted_events_total", "Events that were admitted.", ["namespace"])
-KNOWN_EVENTS: Final = Counter("headrace_known_events_total", "Items whose event was admitted before: duplicates.", ["namespace"])
+KNOWN_EVENTS: Final = Counter("headrace_known_events_total", "Items whose event was already admitted: duplicates.", ["namespace"])
 SETTLE_SECONDS: Final = Histogram(
     "headrace_settle_delay_seconds",
-    "From the making of a generation to its first start: settling, and waiting for its turn.",
+    "From the creation of a generation to its first start: settling and waiting.",
     ["namespace", "route"],
     buckets=(0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600),
 )
 START_SECONDS: Final = Histogram(
     "headrace_start_delay_seconds",
-    "From the moment at which work was due to its start.",
+    "From when work was due to its start.",
     ["queue_class"],
     buckets=(0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600),
 )
 GENERATION_EVENTS: Final = Histogram(
     "headrace_generation_events",
-    "Events that one generation stood for, at its first start.",
+    "Events in one generation at its first start.",
     ["namespace", "route"],
     buckets=(1, 2, 5, 10, 20, 50, 100, 200, 500, 1000),
 )
-ATTEMPTS: Final = Counter(
-    "headrace_attempts_total", "Attempts that ended, by what became of them.", ["namespace", "route", "outcome"]
+ATTEMPTS: Final = Counter("headrace_attempts_total", "Finished attempts, by outcome.", ["namespace", "route", "outcome"])
+LEASES_LOST: Final = Counter(
+    "headrace_leases_lost_total", "Attempts that lost their lease before they finished; nothing was written."
 )
-LEASES_LOST: Final = Counter("headrace_leases_lost_total", "Attempts whose lease was gone when they ended; they wrote nothing.")
-RESCUED: Final = Counter("headrace_rescued_total", "Items taken back from workers that were lost.")
-UNIT_RETRIES: Final = Counter(
-    "headrace_unit_retries_total", "Transactions that were tried again, by the database's code.", ["code"]
-)
+RESCUED: Final = Counter("headrace_rescued_total", "Items recovered from lost workers.")
+UNIT_RETRIES: Final = Counter("headrace_unit_retries_total", "Retried transactions, by the database's error code.", ["code"])
 
 _routes: Final[OrderedDict[int, tuple[str, str]]] = OrderedDict()
 _lock: Final = Lock()

@@ -28,11 +28,11 @@ from projection.database import clock
 PREFIX: Final = "headrace_"
 ROOMS: Final = {paths.PREFIX: "ingress", "/admin/": "console"}
 
-REQUESTS: Final = Counter("headrace_http_requests_total", "Answers by room and status.", ["room", "status"])
+REQUESTS: Final = Counter("headrace_http_requests_total", "Responses by stage and status.", ["room", "stage", "status"])
 SECONDS: Final = Histogram(
     "headrace_http_request_seconds",
-    "Time to answer, by room.",
-    ["room"],
+    "Response time, by stage.",
+    ["room", "stage"],
     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
 )
 
@@ -56,7 +56,7 @@ class RequestMetrics:
 @cache
 def _series(room: str, status: str) -> tuple[Histogram, Counter]:
     """The time series of these labels, which are few: looked up once, not for each request."""
-    return SECONDS.labels(room), REQUESTS.labels(room, status)
+    return SECONDS.labels(room, room), REQUESTS.labels(room, room, status)
 
 
 class DatabaseCollector(Collector):
@@ -74,7 +74,7 @@ class DatabaseCollector(Collector):
             return
         up.add_metric([], 1)
         yield up
-        yield _single("headrace_database_writable", "1 when the database takes writes", float(health.database_takes_writes()))
+        yield _single("headrace_database_writable", "1 when the database accepts writes", float(health.database_takes_writes()))
         yield from families
 
 
@@ -83,10 +83,10 @@ class SpoolCollector(Collector):
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         spool = spool_status.status()
-        yield _single("headrace_spool_bytes", "Bytes that wait in this host's spool for the database", spool.waiting_bytes)
-        yield _single("headrace_spool_limit_bytes", "Most bytes that this host spools", spool.limit_bytes)
-        yield _single("headrace_spool_oldest_seconds", "Since when deliveries wait in this host's spool", spool.oldest_seconds)
-        yield _single("headrace_spool_aside_files", "Spooled bytes that were set aside for somebody to look at", spool.aside_files)
+        yield _single("headrace_spool_bytes", "Bytes waiting in this host's spool", spool.waiting_bytes)
+        yield _single("headrace_spool_limit_bytes", "Size limit of this host's spool, in bytes", spool.limit_bytes)
+        yield _single("headrace_spool_oldest_seconds", "Age of the oldest delivery in this host's spool", spool.oldest_seconds)
+        yield _single("headrace_spool_aside_files", "Spool files set aside for inspection", spool.aside_files)
 
 
 def _families() -> Iterator[GaugeMetricFamily]:
@@ -95,32 +95,39 @@ def _families() -> Iterator[GaugeMetricFamily]:
     yield _by_label("headrace_receipts", "Receipts", "state", _values(counts.receipts_by_state(counts.METRICS_CAP)))
     yield _by_label("headrace_work_items", "Work items", "state", _values(work))
     waiting = {one.room: age.total_seconds() if (age := one.age(now)) is not None else 0.0 for one in counts.oldest_waiting()}
-    yield _by_label("headrace_oldest_waiting_seconds", "Age of the oldest waiting row; 0 = nothing waits", "room", waiting)
+    yield _by_label(
+        "headrace_oldest_waiting_seconds",
+        "Age of the oldest waiting receipt or work item; 0 = nothing waits",
+        ("room", "stage"),
+        waiting,
+    )
     ages = GaugeMetricFamily(
         "headrace_oldest_due_seconds",
-        "Since when the oldest row is due that somebody could take; 0 = none is.",
-        labels=["room", "queue_class"],
+        "How long the oldest runnable receipt or work item has been due; 0 = none is.",
+        labels=["room", "stage", "queue_class"],
     )
     for due in progress.due_ages():
-        ages.add_metric([due.room, due.queue_class], due.seconds(now))
+        ages.add_metric([due.room, due.room, due.queue_class], due.seconds(now))
     yield ages
     raised = {one.name: float(one.is_raised) for one in alerts.stored()}
     yield _by_label("headrace_alert_raised", "1 while an alert is raised", "alert", raised)
     dead = counts.undiscarded_dead(counts.METRICS_CAP)
-    yield _single("headrace_dead_letters", "Dead work items that nobody discarded", dead.value)
-    yield _single("headrace_lanes_held", "Lanes that an operator holds", counts.lanes_held(counts.METRICS_CAP).value)
+    yield _single("headrace_dead_letters", "Dead work items that are not discarded", dead.value)
+    yield _single("headrace_lanes_held", "Lanes held by an operator", counts.lanes_held(counts.METRICS_CAP).value)
     alive = {"router": 0, "worker": 0, **counts.workers_alive(now)}
-    yield _by_label("headrace_workers_alive", "Processes with a fresh heartbeat", "kind", alive)
+    yield _by_label("headrace_workers_alive", "Processes with a recent heartbeat", "kind", alive)
 
 
 def _values(by_state: Mapping[str, counts.Count]) -> dict[str, float]:
     return {state: one.value for state, one in by_state.items()}
 
 
-def _by_label(name: str, text: str, label: str, values: Mapping[str, float]) -> GaugeMetricFamily:
-    family = GaugeMetricFamily(name, f"{text}.", labels=[label])
+def _by_label(name: str, text: str, label: str | tuple[str, ...], values: Mapping[str, float]) -> GaugeMetricFamily:
+    """One series for each value; several labels say the same (an old name beside its new one)."""
+    labels = (label,) if isinstance(label, str) else label
+    family = GaugeMetricFamily(name, f"{text}.", labels=labels)
     for key, value in values.items():
-        family.add_metric([key], value)
+        family.add_metric([key] * len(labels), value)
     return family
 
 

@@ -133,17 +133,17 @@ def judge(room: Room, now: datetime, age_limit_seconds: float) -> Finding | None
     if since is None:
         return None
     is_route = room.oldest.room == ROUTE
-    who, what = ("router", "Deliveries wait to be routed") if is_route else ("worker", _work(room.oldest))
+    who, what = ("router", "Deliveries have been waiting for a router") if is_route else ("worker", _work(room.oldest))
     if not room.alive and waits > RESTART_SECONDS:
         return Finding(
-            "progress", f"no_{who}", f"{what} for {in_words(waits)}, and no {who} is alive: start the cluster (script/server)."
+            "progress", f"no_{who}", f"{what} for {in_words(waits)}, but no {who} is online. Start the cluster (script/server)."
         )
     idle = (now - max(since, room.moved_at or since)).total_seconds()
     if room.alive and idle > (STUCK_ROUTER_SECONDS if is_route else STUCK_WORKERS_SECONDS):
         code = "router_stuck" if is_route else "workers_stuck"
-        more = "its log" if is_route else "script/manage work list, work show and the workers' log"
+        more = "its log" if is_route else "script/manage work list, work show and the worker log"
         return Finding(
-            "progress", code, f"{what}, but nothing has moved for {in_words(idle)} although a {who} is alive: see {more}."
+            "progress", code, f"{what} and nothing has progressed for {in_words(idle)} although a {who} is online. Check {more}."
         )
     if waits > age_limit_seconds:
         code = "receipts_too_old" if is_route else "work_too_old"
@@ -152,7 +152,7 @@ def judge(room: Room, now: datetime, age_limit_seconds: float) -> Finding | None
 
 
 def _work(due: Due) -> str:
-    return f"Work of queue class {due.queue_class} is due"
+    return f"Work of queue class {due.queue_class} has been due"
 
 
 def in_words(seconds: float) -> str:

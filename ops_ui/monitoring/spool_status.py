@@ -37,14 +37,14 @@ class SpoolStatus:
         if self.aside_files:
             return SpoolWarning(
                 "spool_set_aside",
-                f"Spooled deliveries of this host are damaged or refused by the database ({self.aside_files} files set aside): "
-                "script/manage spool list says why; spool retry, export and discard deal with them.",
+                f"Spooled deliveries on this host are damaged or rejected by the database ({self.aside_files} files set aside). "
+                "Run script/manage spool list for the reasons, then spool retry, export or discard.",
             )
         if self.oldest_seconds >= DRAINING_SECONDS:
             return SpoolWarning(
                 "spool_waits",
-                f"Deliveries wait in the spool of this host for {self.oldest_seconds:.0f} s "
-                f"({self.waiting_bytes} of {self.limit_bytes} bytes): the database was away, or does not take them.",
+                f"Deliveries have been waiting in this host's spool for {self.oldest_seconds:.0f} s "
+                f"({self.waiting_bytes} of {self.limit_bytes} bytes): the database was unavailable, or rejects them.",
             )
         return None
 

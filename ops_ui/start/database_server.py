@@ -71,11 +71,11 @@ def explain(error: MySQLdb.Error, settings: Mapping[str, Any]) -> CannotStart:
     if code in REFUSED:
         what = f"the database server at {place} refuses user {user!r} for database {name!r} ({_reason(error)})"
         out = (
-            "correct the user or password in HEADRACE_DATABASE_URL, or let the server's administrator grant it ALL on that database"
+            "correct the user or password in HEADRACE_DATABASE_URL, or have the server administrator grant it ALL on that database"
         )
     elif code == TLS_FAILED:
         what = f"no encrypted connection to the database server at {place} ({_reason(error)})"
-        out = "let the server offer TLS, or correct ssl= and ca= in HEADRACE_DATABASE_URL"
+        out = "enable TLS on the server, or correct ssl= and ca= in HEADRACE_DATABASE_URL"
     else:
         what = f"the database server at {place} does not answer ({_reason(error)})"
         out = "start it, or correct HEADRACE_DATABASE_URL"

@@ -76,7 +76,7 @@ def own_folder(path: Path) -> None:
     except OSError as error:
         raise CannotStart(
             f"The state folder {path} cannot be written to ({error.strerror}); "
-            "give this user the right to, or set HEADRACE_STATE_DIR to another folder."
+            "grant this user write permission, or set HEADRACE_STATE_DIR to another folder."
         ) from None
 
 
@@ -108,7 +108,7 @@ def _keep_keys(folder: Path, environ: Mapping[str, str], own: dict[str, str], pr
         path = folder / "encryption_keys"
         if private is not None and private.is_installed() and not path.exists():
             raise CannotStart(
-                f"{path} is missing, but the database in {private.folder} was filled under it; "
+                f"{path} is missing, but the database in {private.folder} was encrypted with it; "
                 "put the file back from a backup, or set HEADRACE_ENCRYPTION_KEYS."
             )
         own["HEADRACE_ENCRYPTION_KEYS_FILE"] = str(_kept(path, _fernet_key))

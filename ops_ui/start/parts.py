@@ -87,7 +87,7 @@ class Part:
         pause = pause_seconds(self.failures)
         self.not_before = now + pause
         how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
-        return f"{self.name} (pid {pid}) {how}; starting it again in {pause:g} s"
+        return f"{self.name} (pid {pid}) {how}; restarting it in {pause:g} s"
 
     def ask_to_stop(self) -> None:
         if self.process is not None and self.process.poll() is None:

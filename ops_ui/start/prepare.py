@@ -88,7 +88,7 @@ def _alone() -> Iterator[None]:
         cursor.execute("SELECT GET_LOCK(%s, %s)", [LOCK_NAME, LOCK_SECONDS])
         if cursor.fetchone() != (1,):
             raise CannotStart(
-                f"Another host has been preparing this database for {LOCK_SECONDS} s; wait for it, or end it, then start again."
+                f"Another host has been preparing this database for {LOCK_SECONDS} s; wait for it or stop it, then start again."
             )
     try:
         yield
@@ -108,7 +108,7 @@ def _first_start() -> None:
     password = secrets.token_urlsafe(12)
     users.create_superuser(username=FIRST_USER, password=password)
     _say(f"console user: {FIRST_USER}   password: {password}")
-    _say(f"(shown this once; `script/manage changepassword {FIRST_USER}` sets another)")
+    _say(f"(shown only once; `script/manage changepassword {FIRST_USER}` changes it)")
 
 
 def _say_what_is_missing() -> None:
@@ -135,7 +135,7 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write(f"headrace: {error}\n")
         return 2
     except CommandError as error:
-        sys.stderr.write(f"headrace: the start stopped: {error}\n")
+        sys.stderr.write(f"headrace: start failed: {error}\n")
         return 1
     return 0
 

@@ -116,7 +116,7 @@ class PrivateDatabase:
                 return False
             raise CannotStart(
                 f"The private database in {self.folder} refuses user {self.user!r} ({error.args[1]}); "
-                "run as the user who made it, or set HEADRACE_STATE_DIR to another folder."
+                "run as the user who created it, or set HEADRACE_STATE_DIR to another folder."
             ) from None
         return True
 
@@ -162,7 +162,7 @@ class Use:
             if time.monotonic() > deadline:
                 raise CannotStart(
                     f"The private database in {self._database.folder} has been stopping for {STOP_SECONDS:.0f} s; "
-                    f"look into {self._database.log} and end the process of {self._database.pid_file}."
+                    f"see {self._database.log} and stop the process of {self._database.pid_file}."
                 )
             self._pause()
         self.ensure_running()
@@ -184,7 +184,7 @@ class Use:
             if not self.is_running():
                 if self._keeper is not None and self._keeper.returncode:
                     raise CannotStart(
-                        f"The private database in {self._database.folder} does not start "
+                        f"The private database in {self._database.folder} failed to start "
                         f"({self._database.last_words()}); see {self._database.log}."
                     )
                 self._keeper = start_keeper(self._database)

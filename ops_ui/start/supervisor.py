@@ -39,7 +39,7 @@ def serve(installation: Installation) -> int:
         lock = held.enter_context(FileLock(installation.state_dir / "server.lock"))
         if not lock.acquire():
             raise CannotStart(
-                f"Headrace runs already from {installation.state_dir}; stop that one, or set HEADRACE_STATE_DIR to another folder."
+                f"Headrace is already running from {installation.state_dir}; stop it, or set HEADRACE_STATE_DIR to another folder."
             )
         listener = held.enter_context(listen(installation.bind))
         signal.pthread_sigmask(signal.SIG_BLOCK, supervisor.signals)
@@ -112,7 +112,7 @@ class Supervisor:
         if self._installation.private is None:
             return
         if not self._installation.private.is_installed():
-            say(f"making a private MariaDB in {self._installation.private.folder} …")
+            say(f"creating a private MariaDB in {self._installation.private.folder} …")
         self._database = Use(self._installation.private, lambda: self._wait(0.0))
         self._database.__enter__()
 
@@ -172,14 +172,14 @@ class Supervisor:
     def _tend_database(self) -> None:
         if self._database is None or self._database.is_running() or time.monotonic() < self._database_not_before:
             return
-        say("database ended; starting it again")
+        say("database exited; restarting it")
         try:
             self._database.ensure_running()
         except CannotStart as error:
             self._database_failures += 1
             pause = pause_seconds(self._database_failures)
             self._database_not_before = time.monotonic() + pause
-            say(f"{error} Trying again in {pause:g} s")
+            say(f"{error} Retrying in {pause:g} s")
         else:
             self._database_failures = 0
 
@@ -194,7 +194,7 @@ class Supervisor:
         if self._database is not None:
             say("stopping database …")
             if not self._database.leave(DATABASE_GRACE_SECONDS):
-                say("the database goes on for another Headrace process that uses it")
+                say("the database keeps running for another Headrace process that uses it")
         say("stopped")
 
     def _await_end(self, part: Part) -> None:

@@ -29,7 +29,7 @@ def why(item: WorkItem) -> Why:
     """
     found = why_each([item])
     if item.id not in found:
-        raise WorkItem.DoesNotExist(f"work item {item.work_id} is not retained any more")
+        raise WorkItem.DoesNotExist(f"work item {item.work_id} is no longer retained")
     return found[item.id]
 
 

@@ -70,7 +70,7 @@ def explain(item: WorkItem, around: Surroundings) -> Why:
         or _waiting(item, around.now)
         or _unattended(item, around)
         or _limited(around)
-        or Why("due", f"Due since {iso(item.run_after)}: the next claim takes it.", until=item.run_after)
+        or Why("due", f"Due since {iso(item.run_after)}: the next free worker runs it.", until=item.run_after)
     )
 
 
@@ -87,30 +87,30 @@ def _ended(item: WorkItem) -> Why:
 def _processing(item: WorkItem, now: datetime) -> Why:
     lease = item.lease_expires_at
     if lease is not None and lease <= now:
-        sentence = f"The lease of {item.lease_owner} ran out at {iso(lease)}: the next rescue gives it to another worker."
+        sentence = f"The lease of {item.lease_owner} expired at {iso(lease)}; another worker will take over."
         return Why("lease_expired", sentence, until=lease)
-    sentence = f"Processing since {iso(item.claimed_at)} by {item.lease_owner}, attempt {item.attempts}, lease until {iso(lease)}."
+    sentence = f"Running since {iso(item.claimed_at)} on {item.lease_owner}, attempt {item.attempts}, lease until {iso(lease)}."
     return Why("processing", sentence, until=lease)
 
 
 def _stopped(item: WorkItem, around: Surroundings) -> Why | None:
     """What an operator must end."""
     if item.projection_key is not None and not around.activated:
-        return Why("not_activated", "The projection protocol is not activated: run `script/manage activate_projection`.")
+        return Why("not_activated", "The projection protocol is not activated. Run `script/manage activate_projection`.")
     if around.paused is not None:
         return _paused(around.paused)
     if around.hold is not None:
         actor, since, reason = around.hold
-        ends = f" It is released at {iso(around.hold_ends)}." if around.hold_ends else ""
-        return Why("held", f"Its lane is held by {actor} since {iso(since)}: {_quote(reason)}{ends}", until=around.hold_ends)
+        ends = f" The hold ends at {iso(around.hold_ends)}." if around.hold_ends else ""
+        return Why("held", f"Lane held by {actor} since {iso(since)}: {_quote(reason)}{ends}", until=around.hold_ends)
     return None
 
 
 def _paused(pause: Block) -> Why:
     by = f" by {pause.by}" if pause.by else ""
     because = f": {_quote(pause.reason)}" if pause.reason else ""
-    ends = f" It resumes at {iso(pause.until)}." if pause.until else ""
-    sentence = f"The {pause.kind} {pause.name} is paused{by} since {iso(pause.since)}{because}"
+    ends = f" The pause ends at {iso(pause.until)}." if pause.until else ""
+    sentence = f"{pause.kind.capitalize()} {pause.name} paused{by} since {iso(pause.since)}{because}"
     return Why("paused", f"{sentence if sentence.endswith('.') else sentence + '.'}{ends}", until=pause.until)
 
 
@@ -120,19 +120,21 @@ def _parked(item: WorkItem, around: Surroundings) -> Why | None:
     if parked is None or parked.until is None or parked.until <= item.run_after:
         return None
     since = f" since {iso(parked.since)}" if parked.since else ""
-    sentence = f"Its destination {parked.name} is parked{since} until {iso(parked.until)}: {_quote(parked.reason)}"
+    sentence = f"Destination {parked.name} is parked (circuit open){since} until {iso(parked.until)}: {_quote(parked.reason)}"
     return Why("parked", sentence, until=parked.until)
 
 
 def _limited(around: Surroundings) -> Why | None:
     if around.full is not None:
-        return Why("limited", f"Limited by {around.full.name} to {around.full.number} at once, and so many run.")
+        return Why(
+            "limited", f"Concurrency limit {around.full.name} reached: {around.full.number} of {around.full.number} running."
+        )
     limit = around.limited
     if limit is None:
         return None
-    per = "a second" if limit.seconds == 1 else f"in {limit.seconds:g} s"
-    sentence = f"Limited by {limit.name} to {limit.number} starts {per}"
-    return Why("limited", f"{sentence}: the next is free at {iso(limit.until)}.", until=limit.until)
+    per = "per second" if limit.seconds == 1 else f"per {limit.seconds:g} s"
+    sentence = f"Rate limit {limit.name} reached: {limit.number} starts {per}"
+    return Why("limited", f"{sentence}, next start at {iso(limit.until)}.", until=limit.until)
 
 
 def _behind(item: WorkItem, around: Surroundings) -> Why | None:
@@ -140,7 +142,7 @@ def _behind(item: WorkItem, around: Surroundings) -> Why | None:
     active = around.neighbours.get("active")
     if item.projection_key is not None and item.projection_active_key is None:
         if active is None:
-            return Why("handoff_lost", "It is a queued successor, but no generation is active: run `script/manage repair`.")
+            return Why("handoff_lost", "Queued behind a generation, but none is active. Run `script/manage repair`.")
         return Why("queued", f"Queued behind generation {active.work_id}, {_doing(active)}.", active.work_id, _until(active))
     holder = around.neighbours.get("holder")
     if holder is not None:
@@ -149,9 +151,7 @@ def _behind(item: WorkItem, around: Surroundings) -> Why | None:
     if ahead is not None:
         return Why("blocked", f"Blocked by {ahead.work_id}, which is due and ahead of it in its lane.", ahead.work_id)
     if item.state == State.BLOCKED:
-        sentence = (
-            "It is blocked, but nothing due is ahead of it in its lane: run `script/manage audit`, then `script/manage repair`."
-        )
+        sentence = "Blocked, but nothing due is ahead of it in its lane. Run `script/manage audit`, then `script/manage repair`."
         return Why("stranded", sentence)
     return None
 
@@ -167,24 +167,24 @@ def _waiting(item: WorkItem, now: datetime) -> Why | None:
     at = iso(item.run_after)
     if item.state == State.RETRY:
         because = f": {_quote(item.last_error)}" if item.last_error else "."
-        return Why("retry", f"Waiting to retry until {at} after {_attempts(item)}{because}", until=item.run_after)
+        return Why("retry", f"Retrying at {at} after {_attempts(item)}{because}", until=item.run_after)
     return Why("settling", f"Settling until {at}.", until=item.run_after)
 
 
 def _unattended(item: WorkItem, around: Surroundings) -> Why | None:
     if around.workers == 0:
-        return Why("no_worker", "No worker is running: start `script/server`, or `script/manage run_worker`.")
+        return Why("no_worker", "No worker is online. Start `script/server` or `script/manage run_worker`.")
     if around.flow_missing:
         flow = flow_name(item.companion_pack, item.companion_flow)
-        return Why("no_flow", f"No live worker has the flow {flow}: add its app to HEADRACE_APPS and restart the workers.")
+        return Why("no_flow", f"No running worker has the flow {flow}. Add its app to HEADRACE_APPS and restart the workers.")
     return None
 
 
 def _doing(neighbour: Neighbour) -> str:
     if neighbour.state == State.PROCESSING:
-        return f"which is processing with a lease until {iso(neighbour.lease_expires_at)}"
+        return f"which is running (lease until {iso(neighbour.lease_expires_at)})"
     if neighbour.state == State.RETRY:
-        return f"which waits to retry until {iso(neighbour.run_after)}"
+        return f"which retries at {iso(neighbour.run_after)}"
     return f"which is {neighbour.state}"
 
 

@@ -133,8 +133,8 @@ def _remake_unit(parts: Sequence[_Part], *, dry_run: bool) -> Repaired:
 
 def _without_fact(event: KnownEvent) -> Refused:
     if event.erasure_id is not None:
-        return Refused(str(event.id), "erased", f"event {event.id} was erased; there is nothing left to make its work of")
-    return Refused(str(event.id), "no_route_snapshot", f"event {event.id} has no route snapshot that proves what its work is")
+        return Refused(str(event.id), "erased", f"event {event.id} was erased, so its work cannot be recreated")
+    return Refused(str(event.id), "no_route_snapshot", f"event {event.id} has no route snapshot, so its work is unknown")
 
 
 def _hand_off(*, dry_run: bool) -> Repaired:

@@ -48,7 +48,7 @@ def _cancel(work_id: str) -> Outcome:
         return Refused(work_id, "not_found", f"there is no work item {work_id}")
     row = locked[0]
     if row.state is State.PROCESSING:
-        return Refused(work_id, "processing", f"{work_id} is being executed; it can be cancelled once its attempt has ended")
+        return Refused(work_id, "processing", f"{work_id} is running; cancel it after its attempt has ended")
     if row.state not in CANCELLABLE:
         return Refused(work_id, "terminal", f"{work_id} has already ended as {row.state}")
     WorkItem.objects.cancel_work_items([row.id])

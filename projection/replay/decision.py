@@ -83,7 +83,7 @@ def _refusal(work_id: str, rows: Sequence[WorkRow], active: Mapping[str, WorkRow
         return not_found(work_id)
     dead, newest = rows[0], rows[-1]
     if dead.state is not State.DEAD:
-        return Refused(work_id, "not_dead", f"{work_id} is {dead.state}; only dead items are replayed")
+        return Refused(work_id, "not_dead", f"{work_id} is {dead.state}; only dead letters can be replayed")
     if dead.discarded_at is not None:
         return Refused(work_id, "discarded", f"{work_id} was discarded")
     if newest is not dead and newest.state not in (State.DEAD, State.CANCELLED):
@@ -107,7 +107,7 @@ def class_refusal(work_id: str, row: WorkRow, origin: Origin | None, target: Tar
         reason = f"route {origin.route.key} now emits {route.event_kind}, not {origin.route.event_kind}"
         return Refused(work_id, "kind_change", reason)
     if (route.is_projection and origin.source_lane != "") != is_projection:
-        return Refused(work_id, "class_change", f"route {route.key} v{route.version} would change its execution class")
+        return Refused(work_id, "class_change", f"route {route.key} v{route.version} would change how it executes")
     return None
 
 

@@ -75,9 +75,9 @@ def judge_discard(work_id: str, row: WorkRow | None, replay: tuple[str, str] | N
     if row is None:
         return not_found(work_id)
     if row.state is not State.DEAD:
-        return Refused(work_id, "not_dead", f"{work_id} is {row.state}; only dead work can be discarded")
+        return Refused(work_id, "not_dead", f"{work_id} is {row.state}; only dead letters can be discarded")
     if row.discarded_at is not None:
-        return Refused(work_id, "already_discarded", f"{work_id} is discarded already")
+        return Refused(work_id, "already_discarded", f"{work_id} is already discarded")
     if replay is not None and replay[1] in NONTERMINAL:
-        return Refused(work_id, "replay_running", f"its replay {replay[0]} is {replay[1]}; wait for it, or cancel it first")
+        return Refused(work_id, "replay_running", f"its replay {replay[0]} is {replay[1]}; wait for it or cancel it first")
     return Discarded(work_id)

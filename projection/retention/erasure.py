@@ -67,7 +67,7 @@ def _lineages(event_ids: Sequence[int]) -> set[int]:
 def _open(work_id: str, state: str) -> Refused:
     if state == State.DEAD:
         return Refused(work_id, "dead", f"{work_id} is dead; replay it first, or discard it (`--discard` discards all of them)")
-    return Refused(work_id, "nonterminal", f"{work_id} is {state}; let it end or cancel it, then erase again")
+    return Refused(work_id, "nonterminal", f"{work_id} is {state}; let it finish or cancel it, then erase again")
 
 
 def erase_facts(event_ids: Sequence[int], erasure_id: int) -> ErasedFacts:
@@ -128,4 +128,4 @@ def _erased_mixed(keys: Mapping[int, str]) -> set[int]:
 
 def erased_refusal(work_id: str) -> Refused:
     """Why a dead item with erased inputs is not replayed."""
-    return Refused(work_id, "erased", f"the events of {work_id} were erased; there is nothing left to run it with")
+    return Refused(work_id, "erased", f"the events of {work_id} were erased, so it cannot run")

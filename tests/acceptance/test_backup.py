@@ -157,7 +157,7 @@ def test_a_backup_that_was_changed_is_refused(site: Service, made: Path, fresh: 
 
 @pytest.mark.parametrize(
     ("name", "value", "reason"),
-    [("format", 2, "format 2"), ("migrations", ["projection.9999_later"], "newer version"), ("unknown", 1, "is no backup")],
+    [("format", 2, "format 2"), ("migrations", ["projection.9999_later"], "newer version"), ("unknown", 1, "is not a backup")],
 )
 def test_a_backup_of_another_kind_is_refused(
     made: Path, fresh: Fresh, tmp_path: Path, name: str, value: object, reason: str

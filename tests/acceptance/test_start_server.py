@@ -69,7 +69,7 @@ def start_and_stop(state_dir: Path) -> list[str]:
 def test_the_first_start_makes_everything_and_the_second_nothing() -> None:
     with state_folder() as folder:
         said = start_and_stop(folder)
-        assert any("making a private MariaDB" in line for line in said)
+        assert any("creating a private MariaDB" in line for line in said)
         assert any("console user: admin" in line and "password: " in line for line in said)
         secrets = sorted((folder / "secrets").iterdir())
         assert [path.name for path in secrets] == ["encryption_keys", "secret_key"]
@@ -89,7 +89,7 @@ def test_it_serves_and_is_ready(server: RunningServer) -> None:
 def test_a_second_server_of_one_installation_is_refused(server: RunningServer, state_dir: Path) -> None:
     refused = start_once(state_dir, "server")
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert refused.stderr.startswith(f"headrace: Headrace runs already from {state_dir}; ")
+    assert refused.stderr.startswith(f"headrace: Headrace is already running from {state_dir}; ")
     assert server.get("/healthz") == 200
 
 
@@ -104,7 +104,7 @@ def test_a_part_that_dies_is_started_again(server: RunningServer, part: str, com
     (head,) = server.children(command)
     group = {head, *children_of(head)}
     os.kill(head, signal.SIGKILL)
-    assert "starting it again" in server.wait_for_line(f"{part} (pid {head}) was killed by signal 9")
+    assert "restarting it" in server.wait_for_line(f"{part} (pid {head}) was killed by signal 9")
     wait_until(lambda: server.children(command), f"{part} is back")
     assert set(server.children(command)).isdisjoint(group)
     for pid in group:
@@ -122,7 +122,7 @@ def test_the_database_is_started_again(server: RunningServer) -> None:
     (keeper,) = server.children("keeper")
     (database,) = children_of(keeper)
     os.kill(database, signal.SIGKILL)
-    server.wait_for_line("database ended; starting it again")
+    server.wait_for_line("database exited; restarting it")
     wait_until(lambda: server.get("/readyz") == 200, "the service is ready again")
 
 

@@ -40,7 +40,7 @@ def try_a_route(visit: Visit, path: str) -> None:
     visit.open(path)
     visit.page.fill("#id_settle", "30s")
     visit.page.fill("#id_on", "contact.*")
-    visit.page.click("text=Try it on stored events")
+    visit.page.click("text=Try on stored events")
     visit.page.wait_for_selector("#estimate")
 
 

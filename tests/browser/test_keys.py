@@ -99,15 +99,15 @@ def test_no_key_changes_what_is_stored(visit: Visit) -> None:
 
 def test_keys_are_turned_off_on_their_page(visit: Visit) -> None:
     visit.open("/admin/help/keys/")
-    switch = visit.page.get_by_role("button", name="Keys are on")
+    switch = visit.page.get_by_role("button", name="Shortcuts are on")
     switch.click()
-    expect(visit.page.get_by_role("button", name="Keys are off")).to_be_visible()
+    expect(visit.page.get_by_role("button", name="Shortcuts are off")).to_be_visible()
     visit.page.locator("main").focus()
     press(visit.page, "?", "/", "g", "d")
     expect(visit.page.get_by_role("dialog", name="Keys")).to_be_hidden()
     expect(visit.page.locator("[data-quick-trace]")).not_to_be_focused()
     assert visit.page.url.endswith("/admin/help/keys/")
-    visit.page.get_by_role("button", name="Keys are off").click()
+    visit.page.get_by_role("button", name="Shortcuts are off").click()
     visit.page.locator("main").focus()
     press(visit.page, "?")
     expect(visit.page.get_by_role("dialog", name="Keys")).to_be_visible()

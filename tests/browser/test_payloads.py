@@ -50,7 +50,7 @@ def test_a_payload_is_folded_copied_and_searched(server: str, context: BrowserCo
     page.locator(".payload-hits", has_text="Hit 2 of 2").wait_for()
     assert findings(visit) == []
 
-    page.get_by_role("link", name="As sent").click()
+    page.get_by_role("link", name="Raw").click()
     page.wait_for_url("**as=sent*")
     assert lines.count() == 1
     page.locator("summary", has_text="Reveal").click()
@@ -70,7 +70,7 @@ def test_two_generations_are_compared_from_a_generations_page(server: str, conte
         visit.page.emulate_media(color_scheme=scheme)
         visit.open(f"/admin/generations/{item.work_id}/")
         assert findings(visit) == []
-        visit.page.get_by_role("link", name="Compare with the generation before").click()
+        visit.page.get_by_role("link", name="Compare with the previous generation").click()
         visit.page.locator("ins", has_text='"customer"').wait_for()
         assert visit.page.locator("del").inner_text().strip() == '"stage": "lead"'
         assert findings(visit) == []

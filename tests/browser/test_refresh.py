@@ -51,7 +51,7 @@ def test_ticks_of_dead_letters_survive_what_comes_in_above_them(visit: Visit) ->
     expect(page.locator('input[name="work"]:checked')).to_have_count(1)
     expect(page.locator(f'input[value="{first}"]')).to_be_checked()
     expect(page.locator("[data-chosen-count]")).to_have_text("(1 chosen)")
-    expect(page.get_by_role("button", name="Replay chosen…")).to_be_enabled()
+    expect(page.get_by_role("button", name="Replay selected…")).to_be_enabled()
     expect(page.locator(f'input[value="{first}"]')).to_be_focused()
     assert findings(visit) == []
     assert visit.complaints == []
@@ -83,13 +83,13 @@ def test_rows_do_not_move_under_the_pointer(visit: Visit) -> None:
 def test_an_open_table_stays_open_and_its_numbers_move_on(visit: Visit) -> None:
     pack = factories.install()
     page = open_live(visit, OVERVIEW)
-    page.click("text=The same as a table")
+    page.click("text=Show as table")
     expect(page.locator("#flow-table")).to_have_attribute("open", "")
     factories.receipt(pack, "{}")
     refresh(page)
     expect(page.locator("#flow-table")).to_have_attribute("open", "")
     expect(page.locator("#flow-table td[data-label=Received]", has_text="1")).to_have_count(1)
-    expect(page.locator(".card", has_text="To route").locator(".card-count")).to_have_text("1")
+    expect(page.locator(".card", has_text="Unrouted").locator(".card-count")).to_have_text("1")
 
 
 def test_only_what_changed_is_touched(visit: Visit) -> None:

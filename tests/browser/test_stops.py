@@ -58,7 +58,7 @@ def test_a_route_is_paused_and_resumed(visit: Visit) -> None:
     form = visit.page.get_by_role("form", name="Pause a route")
     form.get_by_label("Reason").fill("moves to another host")
     form.get_by_role("button", name="Pause route").click()
-    expect(visit.page.locator(".messagelist")).to_contain_text("The route contact is paused. Work that waits: 1.")
+    expect(visit.page.locator(".messagelist")).to_contain_text("Paused route contact. Waiting work: 1.")
     assert findings(visit) == []
     visit.open(f"/admin/lanes/{item.lane_key}/")
     visit.page.get_by_role("link", name="Show the pause").click()
@@ -81,7 +81,7 @@ def test_a_destination_is_tried_now(visit: Visit) -> None:
         last_error="HTTP 503",
     )
     visit.open("/admin/destinations/")
-    visit.page.get_by_label("Reason to try crm").fill("they say it is back")
+    visit.page.get_by_label("Reason to probe crm").fill("they say it is back")
     visit.page.get_by_role("button", name="Try now").click()
     expect(visit.page.locator(".messagelist")).to_contain_text("Destination crm is tried")
     expect(visit.page.get_by_role("button", name="Try now")).to_have_count(0)
@@ -93,7 +93,7 @@ def test_waiting_work_is_retried_and_cancelled_from_its_page(visit: Visit) -> No
     visit.open(f"/admin/generations/{item.work_id}/")
     visit.page.fill("input[name=reason]", "it is back")
     visit.page.get_by_role("button", name="Retry now").click()
-    expect(visit.page.locator(".messagelist")).to_contain_text("It is due now")
+    expect(visit.page.locator(".messagelist")).to_contain_text("The item is due now")
     visit.page.fill("input[name=reason]", "not needed any more")
     visit.page.get_by_role("button", name="Cancel").click()
     expect(visit.page.locator("h1 ~ .badge")).to_have_text("cancelled")

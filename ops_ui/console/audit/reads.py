@@ -34,7 +34,7 @@ class AuditFilter(ListFilter):
     actor = exact_filter("Actor", "actor", method="kept")
     action = key_filter("Action", "action", method="kept")
     target = exact_filter("Target", "target", method="kept")
-    reason = django_filters.CharFilter(label="Reason has", method="kept")
+    reason = django_filters.CharFilter(label="Reason contains", method="kept")
     since = MomentFilter(label="Since", method="kept")
     until = MomentFilter(label="Before", method="kept")
 

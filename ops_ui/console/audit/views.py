@@ -27,11 +27,11 @@ def listing(request: HttpRequest) -> HttpResponseBase:
     return show_list(
         request,
         Listing(
-            title="Audit",
+            title="Audit log",
             rows=AuditEntry.objects.all(),
             filters=AuditFilter,
             table=AuditTable,
-            empty="Nobody has changed anything yet. Every action of a person leaves an entry here; the first is to install a pack.",
+            empty="No entries yet. Every operator action is recorded here.",
             next_room=navigation.PACKS,
             order=audit_reads.BY_TIME,
             read_in_order=audit_reads.find,

@@ -50,13 +50,13 @@ class Key:
 
 
 KEYS: Final = (
-    Key(("?",), "show these keys"),
+    Key(("?",), "show this list"),
     Key(("/",), "search: trace an id"),
-    Key(("j",), "the next row of a list"),
-    Key(("k",), "the row before"),
+    Key(("j",), "next row of the list"),
+    Key(("k",), "previous row"),
     Key(("Enter",), "open the row"),
-    Key(("x",), "tick the row, or take the tick away"),
-    Key(("Esc",), "close this list, or leave the search"),
+    Key(("x",), "select or deselect the row"),
+    Key(("Esc",), "close this list or leave the search"),
 )
 
 

@@ -23,7 +23,7 @@ CHANGES_ONLY: Final = frozenset({"password_change"})
 VIEWING: Final = "view_"
 """How the name of a right begins that only shows something."""
 SENTENCE: Final = (
-    "Nothing can be changed in this console, because HEADRACE_CONSOLE_READ_ONLY is set. "
+    "This console is read-only because HEADRACE_CONSOLE_READ_ONLY is set. "
     "Use script/manage on a host of the installation, or unset it and restart the web server."
 )
 

@@ -42,7 +42,7 @@ def _link(why: Why, item: WorkItem) -> tuple[str, str]:
         "no_flow": (reverse("admin:workers"), "Show the workers"),
         "not_activated": (reverse("admin:index"), "Show the overview"),
         "retry": (f"{own}#attempts", "Show the failed attempts"),
-        "settling": (f"{own}#range", "Show what has come so far"),
-        "due": (f"{reverse('admin:generations')}?{urlencode({'state': 'processing'})}", "Show what runs"),
+        "settling": (f"{own}#range", "Show the events collected so far"),
+        "due": (f"{reverse('admin:generations')}?{urlencode({'state': 'processing'})}", "Show running work"),
     }
     return links.get(why.code, ("", ""))

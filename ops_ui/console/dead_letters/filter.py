@@ -42,8 +42,8 @@ class DeadLetterFilter(ListFilter):
     source = exact_filter("Source: id, type:id or lane", "source_lane", method="kept")
     error = exact_filter("Error text", "last_error", method="kept")
     fingerprint = key_filter("Error fingerprint", "error_fingerprint", method="kept")
-    since = MomentFilter(label="Died since", method="kept")
-    until = MomentFilter(label="Died before", method="kept")
+    since = MomentFilter(label="Failed after", method="kept")
+    until = MomentFilter(label="Failed before", method="kept")
     show = django_filters.ChoiceFilter(label="Show", choices=SHOWN, method="kept", empty_label=OPEN)
 
     class Meta:

@@ -29,8 +29,8 @@ class DeadLetterTable(ConsoleTable):
     source_lane = TextColumn("Source lane")
     route_id = tables.Column("Route")
     attempts = NumberColumn()
-    terminal_at = WhenColumn("Died")
-    outcome = tables.Column("Since then", accessor="work_id")
+    terminal_at = WhenColumn("Failed")
+    outcome = tables.Column("Resolution", accessor="work_id")
     error_fingerprint = TextColumn(visible=False)
     created_date = WhenColumn(visible=False)
 
@@ -43,7 +43,7 @@ class DeadLetterTable(ConsoleTable):
 
     def render_chosen(self, record: Any) -> SafeString:
         return format_html(
-            '<input type="checkbox" name="work" value="{}" form="choose" aria-label="Choose {}">', record.work_id, record.work_id
+            '<input type="checkbox" name="work" value="{}" form="choose" aria-label="Select {}">', record.work_id, record.work_id
         )
 
     def render_work_id(self, value: str) -> SafeString:

@@ -114,7 +114,9 @@ def discard(request: HttpRequest) -> HttpResponse:
         results = [verbs.discard(work_id, actor=actor_of(request), reason=reason) for work_id in chosen]
         done = sum(isinstance(one, Discarded) for one in results)
         if done:
-            messages.success(request, "Discarded. It stays dead, and is kept as evidence." if done == 1 else f"Discarded {done}.")
+            messages.success(
+                request, "Discarded. The dead letter is kept as evidence." if done == 1 else f"Discarded {done} dead letters."
+            )
         _tell_left(request, [one for one in results if isinstance(one, Refused)], "discarded")
     return back(request, "admin:dead_letters")
 
@@ -122,9 +124,9 @@ def discard(request: HttpRequest) -> HttpResponse:
 def _chosen(request: HttpRequest, undone: str) -> list[str]:
     chosen = list(dict.fromkeys(request.POST.getlist("work")))
     if not chosen:
-        messages.error(request, f"{undone}: choose at least one dead letter.")
+        messages.error(request, f"{undone}: select at least one dead letter.")
     elif len(chosen) > CHOSEN_AT_ONCE:
-        messages.error(request, f"{undone}: choose at most {CHOSEN_AT_ONCE} here, or all that match a filter.")
+        messages.error(request, f"{undone}: select at most {CHOSEN_AT_ONCE} dead letters here, or select all that match a filter.")
         return []
     return chosen
 

@@ -19,7 +19,7 @@ from ops_ui.console.lists.cells import (
 
 class EventTable(HashedTable):
     id = tables.Column("Event")
-    enqueue_ordinal = NumberColumn("Ordinal")
+    enqueue_ordinal = NumberColumn("Sequence")
     event_kind = TextColumn("Kind")
     source = tables.Column("Source", accessor="source_id")
     route_id = tables.Column("Route", empty_values=())

@@ -30,7 +30,7 @@ def listing(request: HttpRequest) -> HttpResponseBase:
             rows=Event.objects.defer("payload", "route_snapshot", "last_error"),
             filters=EventFilter,
             table=lambda found: EventTable(found, names=labels.routes(row.route_id for row in found), hashes=hashes),
-            empty="No event has been admitted yet. Receipts become events as soon as the router runs.",
+            empty="No events yet. The router turns receipts into events.",
             next_room=navigation.WORKERS,
         ),
     )

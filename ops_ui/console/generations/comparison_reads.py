@@ -59,10 +59,10 @@ def side(item: WorkItem, which: str) -> Side:
         if which == ALL:
             lines.append(f"— {event.event_kind} —")
         if row is None or row.erasure_id is not None:
-            lines.append("(erased, or not kept any more)")
+            lines.append("(erased, or no longer retained)")
         elif row.length > COMPARED_AT_MOST:
             hash_of = "" if payload_reads.of_event(row).masks else f"; SHA-256 {row.payload_sha256}"
-            lines.append(f"({row.length:,} characters: too long to be compared{hash_of})")
+            lines.append(f"({row.length:,} characters: too long to compare{hash_of})")
         else:
             text = payload_reads.of_event(row).masked()
             is_masked = is_masked or text.is_masked

@@ -33,7 +33,9 @@ class Line:
 def comparison(request: HttpRequest, work_id: str) -> HttpResponseBase:
     """From the inputs of `with` (a WorkId; without it, the generation before) to those of this one; `inputs`: last, first or all."""
     if not request.user.has_perm(navigation.EVENTS.permission):
-        raise PermissionDenied(f"This page needs the right {navigation.EVENTS.permission}; ask an administrator for a group.")
+        raise PermissionDenied(
+            f"You do not have permission to open this page ({navigation.EVENTS.permission}). Ask an administrator to add you to a group."
+        )
     item = get_object_or_404(WorkItem, work_id=work_id)
     other = _other(request, item)
     asked = request.GET.get("inputs", "")
@@ -57,7 +59,7 @@ def _other(request: HttpRequest, item: WorkItem) -> WorkItem | None:
         return range_reads.before(item) if item.projection_key else None
     other = WorkItem.objects.filter(work_id=asked).first() if asked.isascii() else None
     if other is None or not comparison_reads.is_same_source(item, other):
-        raise Http404("no generation of this source has the work id of `with`")
+        raise Http404("no generation of this source has the work id in `with`")
     return other
 
 

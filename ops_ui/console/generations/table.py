@@ -24,7 +24,7 @@ class WorkTable(ConsoleTable):
     source_lane = TextColumn("Source lane")
     route_id = tables.Column("Route")
     attempts = tables.Column()
-    run_after = WhenColumn("Not before")
+    run_after = WhenColumn("Scheduled for")
     created_date = WhenColumn("Created")
     terminal_at = WhenColumn("Ended")
     sorted_by = {"id": "created_date", "terminal_at": "terminal_at"}

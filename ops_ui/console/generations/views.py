@@ -43,7 +43,7 @@ def listing(request: HttpRequest) -> HttpResponseBase:
             rows=WorkItem.objects.defer("last_error", "discard_reason"),
             filters=GenerationFilter,
             table=lambda found: WorkTable(found, names=labels.routes(row.route_id for row in found)),
-            empty="No work has been admitted yet. Events of a published route become work.",
+            empty="No work yet. Events that match a published route become work.",
             next_room=navigation.ROUTES,
         ),
     )
@@ -120,13 +120,17 @@ def _offer(user: HasPermissions, right: str, title: str, url: str, *, ends_work:
 @action("projection.retry_workitem")
 def retry_now(request: HttpRequest, work_id: str) -> HttpResponse:
     """Ends the wait of an item that waits to retry."""
-    return _act(request, work_id, "Its wait was not ended", verbs.retry_now, "It is due now; the next claim takes it.")
+    return _act(
+        request, work_id, "The item was not made due", verbs.retry_now, "The item is due now; the next free worker runs it."
+    )
 
 
 @action("projection.cancel_workitem")
 def cancel(request: HttpRequest, work_id: str) -> HttpResponse:
     """Ends work that nobody executes."""
-    return _act(request, work_id, "It was not cancelled", verbs.cancel, "It is cancelled; its successor and its lane move on.")
+    return _act(
+        request, work_id, "The item was not cancelled", verbs.cancel, "Cancelled. The next generation and the lane continue."
+    )
 
 
 def _act(request: HttpRequest, work_id: str, undone: str, verb: Callable[..., object], done: str) -> HttpResponse:

@@ -58,20 +58,20 @@ def _preview(request: HttpRequest, kind: JobKind) -> HttpResponse:
 def _named(request: HttpRequest) -> WorkFilter | None:
     work = tuple(dict.fromkeys(request.POST.getlist("work")))
     if not work:
-        messages.error(request, "Nothing was chosen: tick dead letters, or take all that match.")
+        messages.error(request, "Nothing selected. Select dead letters, or all that match the filter.")
     elif len(work) > MOST_NAMED:
-        messages.error(request, f"Nothing was chosen: name at most {MOST_NAMED}, or take all that match a filter.")
+        messages.error(request, f"Nothing selected. Name at most {MOST_NAMED} dead letters, or select all that match a filter.")
     return WorkFilter(work=work) if 0 < len(work) <= MOST_NAMED else None
 
 
 def _matching(request: HttpRequest) -> WorkFilter | None:
     filters = DeadLetterFilter(QueryDict(request.POST.get("filter", "")), queryset=WorkItem.objects.none())
     if not filters.form.is_valid():  # a value left out would choose more than was meant
-        messages.error(request, "Nothing was chosen: a value of the filter is wrong; mend it first.")
+        messages.error(request, "The filter contains an invalid value. Correct it and try again.")
         return None
     chosen = filters.bulk_filter()
     if chosen is None:
-        messages.error(request, "Nothing was chosen: the filter shows what was dealt with already.")
+        messages.error(request, "Nothing selected: the filter shows dead letters that are already resolved.")
     return chosen
 
 
@@ -79,7 +79,7 @@ def _refused(request: HttpRequest) -> WorkFilter | None:
     """What a job refused, the first thousand of it."""
     items = jobs.items(_number(request, "job"), (ItemState.REFUSED,), limit=PAGE)
     if not items:
-        messages.error(request, "Nothing was chosen: that job has refused nothing.")
+        messages.error(request, "Nothing selected: that job refused no dead letters.")
     return WorkFilter(work=tuple(item.work_id for item in items)) if items else None
 
 
@@ -149,10 +149,10 @@ def discard_start(request: HttpRequest) -> HttpResponse:
 def _start(request: HttpRequest, kind: JobKind) -> HttpResponse:
     preview = job_or_404(_number(request, "preview"))
     if preview.kind is not kind:
-        raise Http404(f"job {preview.id} is no {kind}")
+        raise Http404(f"job {preview.id} is not a {kind} job")
     to_preview = partial(back, request, "admin:bulk_preview", preview.id)
     if preview.fixed is None:
-        messages.error(request, "Nothing was started: it is not counted to the end yet.")
+        messages.error(request, "Nothing was started: counting is not complete yet.")
         return to_preview()
     reason = reason_of(request, "Nothing was started")
     if reason is None:
@@ -161,10 +161,10 @@ def _start(request: HttpRequest, kind: JobKind) -> HttpResponse:
         rate = rate_of(request.POST.get("rate", "").strip() or str(preview.rate))
         answer = bulk_jobs.confirm(preview.id, actor=actor_of(request), reason=reason, rate=rate)
     except ValueError:
-        messages.error(request, "Nothing was started: the rate is a whole number of items a second, 0 for as fast as it goes.")
+        messages.error(request, "Nothing was started: enter the rate as a whole number of items per second; 0 means no limit.")
         return to_preview()
     if isinstance(answer, Refused):
-        messages.info(request, "This preview was confirmed before; this is its job.")
+        messages.info(request, "This preview was already confirmed; this is its job.")
     else:
         bulk_jobs.hurry(answer)
     return HttpResponseRedirect(reverse("admin:job", args=[preview.id]))

@@ -13,10 +13,10 @@ NAMES: Final = {
     "pack": "Pack",
     "flow": "Flow",
     "source": "Source",
-    "error": "Error has",
+    "error": "Error contains",
     "fingerprint": "Error fingerprint",
-    "since": "Died since",
-    "until": "Died before",
+    "since": "Failed after",
+    "until": "Failed before",
 }
 
 

@@ -63,10 +63,10 @@ def progress(job: Counted) -> Progress:
     waiting = max(job.total - sum(counts.values()), 0)
     ended = counts["done"] + counts["refused"] + counts["skipped"]
     words = [(counts["done"], DONE[job.kind]), (counts["refused"], "refused"), (counts["skipped"], "skipped")]
-    words += [(counts["deferred"], "behind another of their source"), (waiting, "waiting")]
+    words += [(counts["deferred"], "waiting for an earlier one of the same record"), (waiting, "waiting")]
     told = ", ".join(f"{count:,} {word}" for count, word in words if count)
     percent = 100 * ended // job.total if job.total else 0
-    return Progress(tuple(shares), ended, waiting, percent, f"{ended:,} of {job.total:,}: {told or 'nothing yet'}")
+    return Progress(tuple(shares), ended, waiting, percent, f"{ended:,} of {job.total:,}: {told or 'none yet'}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Became:
         """Empty where no replay was made."""
         counts = [(self.states.get(name, 0), name) for name in ("processed", "skipped", "cancelled")]
         counts += [(self.live, "waiting or running"), (self.dead, "dead again")]
-        counts += [(self.made - sum(self.states.values()), "not kept any more")]
+        counts += [(self.made - sum(self.states.values()), "no longer retained")]
         told = ", ".join(f"{count:,} {word}" for count, word in counts if count)
         which = f"the first {self.made:,} replays" if self.is_cut else f"{self.made:,} replay{'s' if self.made != 1 else ''}"
         return f"Of {which}: {told}." if told else ""
@@ -101,26 +101,26 @@ def standing(job: JobRow, routers: int) -> str:
     if job.state is not JobState.RUNNING:
         return _stopped(job)
     if not routers:
-        return "No router is alive, so nothing does its steps: start script/server."
+        return "No router is online to run this job. Start script/server."
     if job.fixed is None:
-        return "It collects what its filter selects."
+        return "Collecting the dead letters that match its filter."
     if job.waiting:
-        return f"It runs: {_pace(job)}."
-    return "It waits for replays to end before others of the same source are replayed; a held or paused lane makes it wait longer."
+        return f"Running, {_pace(job)}."
+    return "Waiting for replays to finish before it replays others of the same record. A held or paused lane prolongs the wait."
 
 
 def _stopped(job: JobRow) -> str:
     if job.state is JobState.PAUSED:
-        return "It is paused: nothing more is done until it is resumed."
+        return "Paused until someone resumes it."
     if job.state is JobState.CANCELLED:
-        return "It was cancelled." if job.finished else "It was cancelled; what is open is being marked as skipped."
-    return "It has come to its end." if job.total else "It has come to its end: its filter selected nothing any more."
+        return "Cancelled." if job.finished else "Cancelled; the remaining items are being marked as skipped."
+    return "Finished." if job.total else "Finished: no dead letters matched."
 
 
 def _pace(job: JobRow) -> str:
     if not job.rate:
-        return "as fast as it goes"
-    return f"at most {job.rate:,} a second, so at least {_span(job.waiting / job.rate)} more"
+        return "without a rate limit"
+    return f"at most {job.rate:,} per second, at least {_span(job.waiting / job.rate)} left"
 
 
 def _span(seconds: float) -> str:

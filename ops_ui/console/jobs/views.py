@@ -156,12 +156,12 @@ def _may(request: HttpRequest, job: JobRow) -> dict[str, bool]:
 
 @action("projection.pause_job")
 def pause(request: HttpRequest, job_id: int) -> HttpResponse:
-    return _change(request, job_id, bulk_jobs.pause(job_id, actor=actor_of(request), reason=_reason(request)), "It is paused.")
+    return _change(request, job_id, bulk_jobs.pause(job_id, actor=actor_of(request), reason=_reason(request)), "Job paused.")
 
 
 @action("projection.resume_job")
 def resume(request: HttpRequest, job_id: int) -> HttpResponse:
-    return _change(request, job_id, bulk_jobs.resume(job_id, actor=actor_of(request), reason=_reason(request)), "It goes on.")
+    return _change(request, job_id, bulk_jobs.resume(job_id, actor=actor_of(request), reason=_reason(request)), "Job resumed.")
 
 
 @action("projection.cancel_job")
@@ -169,7 +169,7 @@ def cancel(request: HttpRequest, job_id: int) -> HttpResponse:
     reason = reason_of(request, "The job was not cancelled")
     if reason is None:
         return _to_job(request, job_id)
-    done = "It is cancelled; what it did stays."
+    done = "Job cancelled. What it already did remains."
     return _change(request, job_id, bulk_jobs.cancel(job_id, actor=actor_of(request), reason=reason), done)
 
 
@@ -179,9 +179,9 @@ def throttle(request: HttpRequest, job_id: int) -> HttpResponse:
         rate = rate_of(request.POST.get("rate", "").strip())
         answer = bulk_jobs.throttle(job_id, rate, actor=actor_of(request), reason=_reason(request))
     except ValueError:
-        messages.error(request, "The rate was not changed: it is a whole number of items a second, 0 for as fast as it goes.")
+        messages.error(request, "The rate was not changed: enter a whole number of items per second; 0 means no limit.")
         return _to_job(request, job_id)
-    return _change(request, job_id, answer, "The new rate holds from its next step on.")
+    return _change(request, job_id, answer, "The new rate applies from the next step.")
 
 
 def rate_of(text: str) -> int:

@@ -15,7 +15,7 @@ class LaneFilter(django_filters.FilterSet):
 
     head = django_filters.ChoiceFilter(
         label="Lanes",
-        choices=[("processing", "running"), ("retry", "waiting to retry"), ("pending", "waiting to start"), ("held", "held")],
+        choices=[("processing", "running"), ("retry", "retrying"), ("pending", "queued"), ("held", "held")],
         empty_label="all",
         method="kept",
     )

@@ -12,11 +12,11 @@ from projection.states import State
 
 WORDS: Final = {
     "processing": "running",
-    "retry": "waits to retry",
-    "settling": "settles",
+    "retry": "retrying",
+    "settling": "settling",
     "due": "due",
-    "blocked": "blocked behind earlier work",
-    "queued": "queued behind its own generation",
+    "blocked": "blocked by earlier work",
+    "queued": "queued behind the active generation",
 }
 """What each kind of cell means."""
 SIGNS: Final = {"processing": "▶", "retry": "↻", "settling": "…", "due": "●", "blocked": "■", "queued": "»"}

@@ -15,7 +15,7 @@ from ops_ui.console.lists.keyset import NEWEST_FIRST, Order
 
 CHOICES_SHOWN: Final = 500
 
-FORMS: Final = "How long ago, such as 2h or 7d, or a time such as 2026-01-31T10:00Z (without a zone: UTC)"
+FORMS: Final = "A duration ago, such as 2h or 7d, or a time, such as 2026-01-31T10:00Z (UTC unless a zone is given)"
 """How a time is written."""
 
 
@@ -32,7 +32,7 @@ def pack_choices() -> list[tuple[str, str]]:
 
 def key_filter(label: str, field: str, **extra: Any) -> django_filters.CharFilter:
     """An ASCII key column: other text cannot be compared with it."""
-    ascii_only = RegexValidator(r"\A[!-~]*\Z", "A key has ASCII characters only.")
+    ascii_only = RegexValidator(r"\A[!-~]*\Z", "Use ASCII characters only.")
     return exact_filter(label, field, validators=[ascii_only], **extra)
 
 

@@ -76,8 +76,8 @@ class ConsoleLoginForm(AdminAuthenticationForm):
             self.wait_seconds = refused.seconds
             log_event("login", level="warning", state="refused", source=address, seconds=refused.seconds)
             raise ValidationError(
-                f"Too many failed attempts. Wait {in_words(refused.seconds)}, then try again; an administrator of the server can end "
-                "the wait with: script/manage logins unlock",
+                f"Too many failed attempts. Wait {in_words(refused.seconds)}, then try again. A server administrator can "
+                "lift the lockout: script/manage logins unlock",
                 code="too_many_failures",
             ) from None
         cleaned = super().clean()

@@ -38,9 +38,9 @@ def find(
 def _standing(receipts: Mapping[str, Count], work: Mapping[str, Count], alive: Mapping[str, int]) -> Iterator[Alert]:
     workers = reverse("admin:workers")
     if not is_activated():
-        yield Alert("The projection protocol is not activated: run script/manage activate_projection.", workers)
+        yield Alert("The projection protocol is not activated. Run script/manage activate_projection.", workers)
     if not alive and (receipts[ReceiptState.PENDING] or work[State.PENDING] or work[State.RETRY]):
-        yield Alert("Work is waiting, but no router or worker is alive: start script/server.", workers)
+        yield Alert("Work is waiting, but no router or worker is online. Start script/server.", workers)
 
 
 def _audit(now: datetime, audit: AuditResult | None) -> Iterator[Alert]:
@@ -50,17 +50,17 @@ def _audit(now: datetime, audit: AuditResult | None) -> Iterator[Alert]:
     page = f"{reverse('admin:workers')}#proof"
     if not audit.ok:
         broken = ", ".join(sorted(audit.broken))
-        yield Alert(f"The last audit found rows that break an invariant ({broken}): see what it names before you repair.", page)
+        yield Alert(f"The last integrity check found broken invariants ({broken}). View the report before you repair.", page)
     age = audit.age(now)
     if age > AUDIT_IS_OLD:
-        yield Alert(f"The last audit is {span(age)} old: run script/manage audit, and let a timer run it every night.", page)
+        yield Alert(f"The last integrity check is {span(age)} old. Run script/manage audit, and schedule it nightly.", page)
 
 
 def _waiting(receipts: Mapping[str, Count]) -> Iterator[Alert]:
     quarantined = receipts[ReceiptState.QUARANTINED]
     if quarantined:
         page = f"{reverse('admin:receipts')}?state=quarantined"
-        yield Alert(f"Receipts in quarantine, because they could not be admitted: {quarantined}.", page)
+        yield Alert(f"Receipts in quarantine because they could not be admitted: {quarantined}.", page)
     warning = spool_status.status().warning
     if warning is not None:
         yield Alert(warning.sentence, reverse("admin:receipts"))

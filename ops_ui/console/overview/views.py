@@ -66,7 +66,7 @@ class DeadGroup:
 def overview(request: HttpRequest) -> HttpResponse:
     """The index of the console. A person without any right is told whom to ask, instead of an empty page."""
     if not request.user.has_perm(navigation.OVERVIEW.permission):
-        return show(request, "console/base/no_rights.html", "No rights yet")
+        return show(request, "console/base/no_rights.html", "No permissions yet")
     return _overview(request)  # type: ignore[return-value]  # a render; `page` widens it
 
 
@@ -124,18 +124,18 @@ def _cards(  # what `_facts` has read
         return Card(title, work[state], url, note, waiting[state.value].age(now), tone)
 
     to_route = Card(
-        "To route",
+        "Unrouted",
         receipts[ReceiptState.PENDING],
         f"{reverse('admin:receipts')}?state=pending",
-        "receipts not yet events",
+        "receipts waiting for the router",
         waiting["route"].age(now),
     )
     return [
         to_route,
-        of_work("Pending", State.PENDING, "settling or due"),
-        of_work("Blocked", State.BLOCKED, "behind earlier work"),
-        of_work("Processing", State.PROCESSING, "leased by a worker"),
-        of_work("Retry", State.RETRY, "waiting after a failure", "warn" if work[State.RETRY] else ""),
+        of_work("Queued", State.PENDING, "settling or due"),
+        of_work("Blocked", State.BLOCKED, "waiting for earlier work"),
+        of_work("Running", State.PROCESSING, "on a worker"),
+        of_work("Retrying", State.RETRY, "waiting after a failure", "warn" if work[State.RETRY] else ""),
         Card("Dead letters", dead, reverse("admin:dead_letters"), "not replayed or discarded", None, "bad" if dead else ""),
     ]
 

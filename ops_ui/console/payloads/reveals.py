@@ -67,7 +67,7 @@ def _reveal(request: HttpRequest, one: Masked) -> HttpResponse:
     if not reason:
         return back(request, f"admin:{one.page}", one.number)
     if not one.stored.masks:
-        messages.info(request, "Nothing is masked here: it is shown as it was sent.")
+        messages.info(request, "Nothing is masked here; the raw text is shown.")
         return HttpResponseRedirect(reverse(f"admin:{one.page}", args=[one.number]))
     whole = replace(one.stored, masks=())
     how = "download" if request.POST.get("how") == "download" else "show"

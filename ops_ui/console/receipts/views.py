@@ -38,7 +38,7 @@ def listing(request: HttpRequest) -> HttpResponseBase:
             rows=rows,
             filters=ReceiptFilter,
             table=lambda found: ReceiptTable(found, names=labels.packs(row.pack_id for row in found), hashes=hashes),
-            empty="No delivery has arrived yet. Point a provider at the URL of an endpoint, or load the demo (script/manage load_demo).",
+            empty="No deliveries yet. Point a provider at an endpoint's URL, or load the demo (script/manage load_demo).",
             next_room=navigation.ENDPOINTS,
         ),
     )
@@ -122,7 +122,7 @@ def unverified(request: HttpRequest) -> HttpResponseBase:
             rows=UnverifiedDelivery.objects.defer("body", "headers", "url"),
             filters=None,
             table=lambda found: UnverifiedTable(found, names=labels.endpoints(row.endpoint_id for row in found)),
-            empty="No delivery failed its signature check. While an endpoint keeps them, they are shown here and never routed.",
+            empty="No failed signatures. They appear here while their endpoint keeps them, and are never routed.",
             next_room=navigation.ENDPOINTS,
         ),
     )
@@ -149,10 +149,10 @@ def unverified_detail(request: HttpRequest, delivery_id: int) -> HttpResponseBas
 def reroute_receipt(request: HttpRequest, receipt_id: int) -> HttpResponse:
     """Gives a quarantined receipt back to the router, for `reason`, with a fresh budget of attempts."""
     get_object_or_404(Receipt.objects.only("id"), id=receipt_id)
-    reason = reason_of(request, "It was not re-routed")
+    reason = reason_of(request, "The receipt was not re-routed")
     if reason:
         refused = verbs.reroute(receipt_id, actor=actor_of(request), reason=reason)
-        tell(request, refused, "It waits for the router again.")
+        tell(request, refused, "The receipt is queued for the router again.")
     return back(request, "admin:receipt", receipt_id)
 
 

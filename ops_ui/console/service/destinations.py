@@ -22,11 +22,11 @@ from projection.models import Destination, RateBucket
 SHOWN: Final = 200
 """Destinations and limits that the page lists: there is one for each system and quota, not for each record."""
 WORDS: Final = {
-    CLOSED: "well",
+    CLOSED: "healthy",
     FAILING: "failing",
     ASKED: "asked to wait",
-    OPEN: "away",
-    HALF_OPEN: "being tried",
+    OPEN: "parked (circuit open)",
+    HALF_OPEN: "probing",
 }
 
 
@@ -82,10 +82,10 @@ def _limit(row: RateBucket, now: datetime) -> Limit:
 def try_now(request: HttpRequest) -> HttpResponse:
     """Ends the pause of the parked destination named `name`, for `reason`: its next item is let through at once."""
     name = request.POST.get("name", "")
-    reason = reason_of(request, "Nothing was tried")
+    reason = reason_of(request, "No probe was started")
     if reason:
         refused = verbs.try_destination(name, actor=actor_of(request), reason=reason)
-        tell(request, refused, f"Destination {name} is tried: the next item is let through.")
+        tell(request, refused, f"Probing destination {name}: the next item is let through.")
     return back(request, "admin:destinations")
 
 

@@ -145,7 +145,7 @@ def _pause(request: HttpRequest, kind: Kind) -> HttpResponse:
             messages.error(request, f"Nothing was paused: {missing}.")
         else:
             refused = done if isinstance(done, Refused) else None
-            tell(request, refused, f"The {kind} {name} is paused. {_waits(done.backlog)}" if isinstance(done, Paused) else "")
+            tell(request, refused, f"Paused {kind} {name}. {_waits(done.backlog)}" if isinstance(done, Paused) else "")
     return back(request, "admin:pauses")
 
 
@@ -158,7 +158,7 @@ def _resume(request: HttpRequest, kind: Kind) -> HttpResponse:
         except NotFound as missing:
             messages.error(request, f"Nothing was resumed: {missing}.")
         else:
-            tell(request, done if isinstance(done, Refused) else None, f"The {kind} {name} is resumed.")
+            tell(request, done if isinstance(done, Refused) else None, f"Resumed {kind} {name}.")
     return back(request, "admin:pauses")
 
 
@@ -172,7 +172,7 @@ def _target(request: HttpRequest, kind: Kind) -> tuple[str, str]:
 
 def _waits(backlog: Backlog) -> str:
     least = "" if backlog.is_exact else "at least "
-    return f"Work that waits: {least}{backlog.count:,}." if backlog.count else "No work waits for it."
+    return f"Waiting work: {least}{backlog.count:,}." if backlog.count else "No work is waiting."
 
 
 def _until(request: HttpRequest, undone: str) -> tuple[datetime | None, bool]:
@@ -191,11 +191,11 @@ def _until(request: HttpRequest, undone: str) -> tuple[datetime | None, bool]:
 def hold(request: HttpRequest, lane_key: str) -> HttpResponse:
     """Lets nothing of the lane be claimed, for `reason`, until `until` or until it is released."""
     lane = _lane(lane_key)
-    reason = reason_of(request, "The lane is not held")
-    ends, wrong = _until(request, "The lane is not held") if reason else (None, True)
+    reason = reason_of(request, "The lane was not held")
+    ends, wrong = _until(request, "The lane was not held") if reason else (None, True)
     if reason and not wrong:
         refused = verbs.hold(lane, actor=actor_of(request), reason=reason, release_at=ends)
-        tell(request, refused, f"Lane {lane.lane} is held; what runs runs to its end.")
+        tell(request, refused, f"Lane {lane.lane} held. Running work will finish.")
     return back(request, "admin:lane", lane_key)
 
 
@@ -203,17 +203,17 @@ def hold(request: HttpRequest, lane_key: str) -> HttpResponse:
 def release(request: HttpRequest, lane_key: str) -> HttpResponse:
     """Lets a held lane be claimed again, for `reason`."""
     lane = _lane(lane_key)
-    reason = reason_of(request, "The lane is not released")
+    reason = reason_of(request, "The lane was not released")
     if reason:
         refused = verbs.release(lane, actor=actor_of(request), reason=reason)
-        tell(request, refused, f"Lane {lane.lane} is released.")
+        tell(request, refused, f"Lane {lane.lane} released.")
     return back(request, "admin:lane", lane_key)
 
 
 def _lane(lane_key: str) -> NamedLane:
     found = [lane for lane in find_lanes(lane_key) if lane.lane_key == lane_key]
     if not found:
-        raise Http404("no retained work runs in this lane, and it is not held")
+        raise Http404("the lane has no retained work and is not held")
     return found[0]
 
 

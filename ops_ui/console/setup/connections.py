@@ -50,7 +50,7 @@ def _live(connection: Connection, now: datetime) -> str:
     try:
         live = len(secrets.live(connection.secrets, now))
     except (secrets.SecretsUnreadable, secrets.NoEncryptionKey):
-        return "unreadable: no key of HEADRACE_ENCRYPTION_KEYS opens it"
+        return "unreadable: no key in HEADRACE_ENCRYPTION_KEYS can decrypt it"
     return f"{live} live" if live else "none"
 
 

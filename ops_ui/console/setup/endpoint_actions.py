@@ -48,7 +48,7 @@ def create(request: HttpRequest) -> HttpResponse:
     if made is None:
         return pages.new_form(request, typed(request.POST))
     endpoint, secret = made
-    messages.success(request, f"Endpoint {endpoint.slug} takes deliveries.")
+    messages.success(request, f"Endpoint {endpoint.slug} created; it accepts deliveries.")
     return pages.onboarding_page(request, endpoint, secret)
 
 
@@ -73,7 +73,7 @@ def change(request: HttpRequest, endpoint_id: int) -> HttpResponse:
     if isinstance(done, list):
         return pages.detail_form(request, endpoint_id, typed(request.POST), done)
     if done is not None:
-        messages.success(request, f"Changed: {'; '.join(done)}." if done else "It was so already.")
+        messages.success(request, f"Changed: {'; '.join(done)}." if done else "No change: it was already set.")
     return HttpResponseRedirect(reverse("admin:endpoint", args=[endpoint_id]))
 
 
@@ -95,9 +95,13 @@ def rotate(request: HttpRequest, endpoint_id: int) -> HttpResponse:
     if done is None:
         return HttpResponseRedirect(reverse("admin:endpoint", args=[endpoint_id]))
     rotated, secret = done
-    stopped = f"; older ones stopped at once: {rotated.stopped_at_once}" if rotated.stopped_at_once else ""
-    old = f"the one before counts until {rotated.old_ends_at:%Y-%m-%d %H:%M} UTC" if rotated.old_ends_at else "no older one counts"
-    messages.success(request, f"A new secret is in force; {old}{stopped}.")
+    stopped = f"; older ones revoked immediately: {rotated.stopped_at_once}" if rotated.stopped_at_once else ""
+    old = (
+        f"the previous one is valid until {rotated.old_ends_at:%Y-%m-%d %H:%M} UTC"
+        if rotated.old_ends_at
+        else "no older one is valid"
+    )
+    messages.success(request, f"The new secret is active; {old}{stopped}.")
     return pages.onboarding_page(request, Endpoint.objects.get(id=endpoint_id), secret)
 
 
@@ -107,10 +111,10 @@ def _rotate(request: HttpRequest, endpoint: Endpoint, pack: Pack) -> tuple[Rotat
     except ValueError as error:
         raise EndpointRefused(f"overlap: {error}") from None
     if not overlap and not optional_reason(request):
-        raise EndpointRefused("without an overlap the old secret stops at once, and that needs a reason")
+        raise EndpointRefused("without an overlap the old secret is revoked immediately; enter a reason")
     secret, is_fresh = endpoint_forms.secret(request.POST, endpoints.scheme_of(pack, endpoint.signature_scheme))
     if secret is None:
-        raise EndpointRefused(f"pack {pack.name!r} checks no signature, so there is no secret to rotate")
+        raise EndpointRefused(f"pack {pack.name!r} does not check signatures, so there is no secret to rotate")
     rotated = endpoints.rotate(
         endpoint.namespace,
         endpoint.slug,
@@ -141,13 +145,13 @@ def _reverify(request: HttpRequest, endpoint: Endpoint, reason: str) -> Reverifi
 
 def _tell(request: HttpRequest, done: Reverified) -> None:
     if done.admitted:
-        messages.success(request, f"Admitted {len(done.admitted)} of the deliveries that were kept.")
+        messages.success(request, f"Admitted {len(done.admitted)} of the kept deliveries.")
     for one in done.refused[:REASONS_SHOWN]:
-        messages.warning(request, f"Delivery {one.unverified_id} is still not verified: {one.reason}")
+        messages.warning(request, f"Delivery {one.unverified_id} still fails its signature check: {one.reason}")
     if len(done.refused) > REASONS_SHOWN:
-        messages.warning(request, f"{len(done.refused) - REASONS_SHOWN} more are still not verified.")
+        messages.warning(request, f"{len(done.refused) - REASONS_SHOWN} more still fail the check.")
     if not done.admitted and not done.refused:
-        messages.info(request, "Nothing is kept.")
+        messages.info(request, "No deliveries are kept.")
 
 
 @action("connectors.try_endpoint")
@@ -159,11 +163,11 @@ def try_endpoint(request: HttpRequest, endpoint_id: int) -> HttpResponse:
     if outcome is None:
         return HttpResponseRedirect(reverse("admin:endpoint", args=[endpoint_id]))
     if outcome.code in ("accepted", "spooled"):
-        messages.success(request, "The test delivery was sent; it is routed and executed as any other.")
+        messages.success(request, "Test delivery sent. It is routed and run like any other.")
     elif outcome.code == "duplicate":
-        messages.warning(request, f"It is a duplicate of receipt {outcome.receipt_id}: change its ids, or take a fresh sample.")
+        messages.warning(request, f"It is a duplicate of receipt {outcome.receipt_id}. Change its ids, or reload the sample.")
     else:
-        messages.warning(request, f"It was answered {outcome.status} {outcome.code}: {outcome.message}")
+        messages.warning(request, f"The endpoint answered {outcome.status} {outcome.code}: {outcome.message}")
     to = reverse("admin:connect_endpoint", args=[endpoint_id])
     return HttpResponseRedirect(f"{to}?{urlencode({'since': moment.isoformat()})}")
 

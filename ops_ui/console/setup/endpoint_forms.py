@@ -23,23 +23,23 @@ HEADER_LINES: Final = 50
 
 UNVERIFIED: Final = Field(
     "unverified",
-    "Deliveries that do not verify",
-    "kept apart for an hour each, within a day of creation and of each rotation",
+    "Failed signatures",
+    "kept for one hour each, within a day of creation and of each rotation",
     "choice",
-    choices=(("keep", "keep apart for a look"), ("refuse", "refuse")),
+    choices=(("keep", "keep for inspection"), ("refuse", "refuse")),
 )
 SETTINGS: Final = (
-    Field("public_url", "Public URL", "scheme and host that the provider posts to", placeholder="https://hooks.example.com"),
+    Field("public_url", "Public URL", "scheme and host the provider posts to", placeholder="https://hooks.example.com"),
     UNVERIFIED,
-    Field("max_body_bytes", "Largest body", "bytes; empty: the pack's own limit", placeholder="5242880"),
-    Field("limit", "Rate limit", "deliveries per time; more are answered 429; empty: none", placeholder="200/s"),
-    Field("concurrency", "Requests at once", "more are answered 429; empty: no limit", placeholder="20"),
+    Field("max_body_bytes", "Max body size", "bytes; empty: the pack's own limit", placeholder="5242880"),
+    Field("limit", "Rate limit", "deliveries per interval; more get 429; empty: no limit", placeholder="200/s"),
+    Field("concurrency", "Concurrent requests", "more get 429; empty: no limit", placeholder="20"),
     Field(
         "spool",
-        "While the database is away",
+        "When the database is unavailable",
         "",
         "choice",
-        choices=(("", "keep on this host if the provider never retries"), ("yes", "keep on this host"), ("no", "answer 503")),
+        choices=(("", "spool on this host if the provider never retries"), ("yes", "spool on this host"), ("no", "answer 503")),
     ),
 )
 
@@ -93,7 +93,7 @@ def secret(form: QueryDict, scheme: SignatureScheme) -> tuple[Secret | None, boo
     if form.get("origin") == "own":
         value = form.get("secret", "")
         if not value:
-            raise EndpointRefused("the secret is empty; type the provider's, or have one made")
+            raise EndpointRefused("the secret is empty; enter the provider's secret, or generate one")
         return Secret(value), False
     return stored_secrets.generated(), True
 
@@ -103,7 +103,7 @@ def pack_named(text: str) -> Pack:
     namespace, _, name = text.partition("/")
     found = next((row for row in live_everywhere() if (row.namespace, row.name) == (namespace, name)), None)
     if found is None:
-        raise EndpointRefused("choose one of the packs that are installed")
+        raise EndpointRefused("select an installed pack")
     return found
 
 
@@ -121,6 +121,6 @@ def headers(text: str) -> dict[str, str]:
         if not line.strip():
             continue
         if not colon or not name.strip() or not all(c.isascii() and (c.isalnum() or c in "-_") for c in name.strip()):
-            raise EndpointRefused(f"line {number} of the headers is not `Name: value`")
+            raise EndpointRefused(f"line {number} of the headers is not in the form `Name: value`")
         found[name.strip()] = value.strip()
     return found

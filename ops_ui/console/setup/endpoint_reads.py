@@ -41,7 +41,7 @@ class EndpointRow:
     def secrets(self) -> str:
         """In words, without a value."""
         if self.unreadable:
-            return "unreadable: no key of HEADRACE_ENCRYPTION_KEYS opens it"
+            return "unreadable: no key in HEADRACE_ENCRYPTION_KEYS can decrypt it"
         return f"{len(self.live)} live" if self.live else "none"
 
 

@@ -58,8 +58,8 @@ def new_form(request: HttpRequest, values: dict[str, str], problems: list[str] |
     """The form with what was typed, and what is wrong with it."""
     packs = [f"{row.namespace}/{row.name}" for row in endpoint_forms.live_everywhere()]
     first = (
-        Field("pack", "Pack", "whose deliveries it takes", "choice", choices=tuple((one, one) for one in packs), required=True),
-        Field("slug", "Slug", "last part of the URL: a-z, 0-9, - and _", placeholder="crm", required=True),
+        Field("pack", "Pack", "whose deliveries it accepts", "choice", choices=tuple((one, one) for one in packs), required=True),
+        Field("slug", "Slug", "last part of the URL; use a-z, 0-9, - and _", placeholder="crm", required=True),
     )
     fields = [replace(field, value=values.get(field.name, field.value)) for field in (*first, *endpoint_forms.SETTINGS)]
     shown, left = with_problems(fields, problems or [])
@@ -130,7 +130,7 @@ def _trial(request: HttpRequest, endpoint: Endpoint) -> dict[str, Any] | None:
     if not request.user.has_perm("connectors.try_endpoint"):
         return None
     facts = endpoint_facts.load((endpoint.namespace, endpoint.slug))
-    why = test_delivery.obstacle(facts) if facts is not None else "it is gone"
+    why = test_delivery.obstacle(facts) if facts is not None else "the pack is removed"
     if facts is None or why is not None:
         return {"obstacle": why}
     try:

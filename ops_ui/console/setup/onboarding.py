@@ -94,11 +94,11 @@ def watch(seen: Seen) -> Watch:
         return Watch(_failed(failure), seen)
     if receipt is not None:
         return Watch(_received(receipt, seen), seen)
-    note = "post the provider's test delivery, or send one of your own"
+    note = "send a test delivery from the provider, or one of your own"
     if seen.failures:
         note = (
-            f"{seen.failures} did not verify and were not kept, so that their reasons are in the log alone; "
-            "to see them here, let the endpoint keep what does not verify"
+            f"{seen.failures} failed the signature check and were not kept; the reasons are in the log only. "
+            "To see them here, set the endpoint to keep failed signatures"
         )
     ahead = tuple(Stage(name, "ahead") for name in ("received", "verified", "routed"))
     return Watch((Stage("waiting", "now", None, note), *ahead), seen)
@@ -115,7 +115,7 @@ def _received(receipt: Receipt, seen: Seen) -> tuple[Stage, ...]:
     return (
         Stage("waiting", "done"),
         Stage("received", "done", at, f"receipt {receipt.id}"),
-        Stage("verified", "done", at, "by a live secret, or none is asked for"),
+        Stage("verified", "done", at, "with a live secret, or no signature required"),
         _routed(receipt, seen),
     )
 
@@ -125,19 +125,23 @@ def _routed(receipt: Receipt, seen: Seen) -> Stage:
         case ReceiptState.ROUTED:
             return Stage("routed", "done", receipt.routed_at, _destinations(receipt, seen.events))
         case ReceiptState.PENDING:
-            note = "the router takes it next" if seen.routers else "no router is alive: it waits until one is started"
+            note = "next in line for the router" if seen.routers else "no router is online; start one"
             return Stage("routed", "now", None, note if not receipt.attempts else f"{note}; last error: {receipt.last_error}")
         case ReceiptState.CONFLICT:
-            return Stage("routed", "failed", None, "its delivery id is known with another body; the first one stands")
+            return Stage(
+                "routed", "failed", None, "its delivery id was already used with a different body; the first delivery counts"
+            )
         case _:
-            return Stage("routed", "failed", receipt.routed_at, receipt.last_error or f"it is {receipt.state}")
+            return Stage("routed", "failed", receipt.routed_at, receipt.last_error or f"receipt {receipt.state}")
 
 
 def _destinations(receipt: Receipt, events: Sequence[Went]) -> str:
     if not events:
-        return "as a duplicate: its events are known" if receipt.duplicate_count else "it holds no event"
+        return "duplicate: its events already exist" if receipt.duplicate_count else "it contains no events"
     lost = sorted({one.kind for one in events if not one.route})
     taken = sorted({one.route for one in events if one.route})
     parts = [f"to {', '.join(taken)}"] if taken else []
-    parts += [f"no route takes {', '.join(lost)}: publish one, then script/manage repair routes what is stored"] if lost else []
+    parts += (
+        [f"no route matches {', '.join(lost)}: publish one, then run script/manage repair to route stored events"] if lost else []
+    )
     return "; ".join(parts)

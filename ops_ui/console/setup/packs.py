@@ -106,7 +106,7 @@ def _about(code: type[pack.Pack]) -> str:
 def install(request: HttpRequest) -> HttpResponse:
     row = configuring.attempt(request, "Nothing was installed", partial(_install, request))
     if row is not None:
-        messages.success(request, f"Installed {row}. Next: create an endpoint for it, then publish a route.")
+        messages.success(request, f"Installed {row}. Next, create an endpoint and publish a route.")
     return _back()
 
 
@@ -126,11 +126,11 @@ def _typed_settings(request: HttpRequest) -> dict[str, Any]:
     """Raises InstallationRefused for what is not TOML."""
     text = request.POST.get("settings", "")
     if len(text) > LARGEST_SETTINGS:
-        raise InstallationRefused(f"the settings have {len(text)} characters; at most {LARGEST_SETTINGS} are read")
+        raise InstallationRefused(f"the settings have {len(text)} characters; the limit is {LARGEST_SETTINGS}")
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InstallationRefused(f"the settings are not TOML: {error}") from None
+        raise InstallationRefused(f"the settings are not valid TOML: {error}") from None
 
 
 @action("connectors.upgrade_pack")
@@ -138,7 +138,7 @@ def upgrade(request: HttpRequest, pack_id: int) -> HttpResponse:
     """A new incarnation by the code of this process."""
 
     def told(done: Upgraded) -> str:
-        moved = f"{len(done.routes)} routes have a new version, {done.endpoints_moved} endpoints moved"
+        moved = f"{len(done.routes)} routes got a new version, {done.endpoints_moved} endpoints were moved"
         return f"Upgraded {done.pack.name} {done.replaced.version} → {done.pack.version}; {moved}."
 
     return _verb(request, pack_id, "Nothing was upgraded", packs.upgrade, told, _reason(request))
@@ -153,7 +153,7 @@ def configure(request: HttpRequest, pack_id: int) -> HttpResponse:
         return packs.configure(namespace, name, _typed_settings(request), actor=actor, reason=reason)
 
     def told(changed: bool) -> str:
-        return "Changed: what arrives from now on is read by these settings." if changed else "They are the same."
+        return "Saved. New deliveries are read with these settings." if changed else "No change: the settings are the same."
 
     return _verb(request, pack_id, "Nothing was changed", change, told, reason)
 
@@ -166,7 +166,7 @@ def disable(request: HttpRequest, pack_id: int) -> HttpResponse:
     answer = "410" if discard else "503"
 
     def told(changed: bool) -> str:
-        return f"Disabled: deliveries are answered {answer}." if changed else "It was so already."
+        return f"Disabled. Deliveries get {answer}." if changed else "No change: it was already set."
 
     return _verb(request, pack_id, "Nothing was disabled", partial(packs.disable, discard=discard), told, reason)
 
@@ -174,7 +174,7 @@ def disable(request: HttpRequest, pack_id: int) -> HttpResponse:
 @action("connectors.enable_pack")
 def enable(request: HttpRequest, pack_id: int) -> HttpResponse:
     def told(changed: bool) -> str:
-        return "It takes deliveries again." if changed else "It took them already."
+        return "Enabled. Deliveries are accepted again." if changed else "No change: the pack already accepts deliveries."
 
     return _verb(request, pack_id, "Nothing was enabled", packs.enable, told, _reason(request))
 
@@ -184,7 +184,7 @@ def remove(request: HttpRequest, pack_id: int) -> HttpResponse:
     """Takes the pack out: endpoints answer 404, routes are retired."""
 
     def told(row: Pack) -> str:
-        return f"Removed {row}: its endpoints answer 404 and its routes are retired; what it admitted goes on."
+        return f"Removed {row}. Its endpoints answer 404 and its routes are retired; admitted work continues."
 
     return _verb(request, pack_id, "Nothing was removed", packs.remove, told, reason_of(request, "Nothing was removed"))
 
@@ -199,7 +199,7 @@ def _verb(  # noqa: PLR0917  # what the verbs above differ in, in the order of a
 
     def change() -> Any:
         if row.state == PackState.REMOVED:
-            raise InstallationRefused(f"{row} was upgraded or removed in the meantime; look at the page again")
+            raise InstallationRefused(f"{row} was upgraded or removed in the meantime; reload the page")
         return verb(row.namespace, row.name, actor=actor_of(request), reason=reason)
 
     done = configuring.attempt(request, undone, change)

@@ -24,10 +24,10 @@ LARGEST_TEXT: Final = 64 * 1024
 LISTS: Final = ("on", "mask")
 NUMBERS: Final = {"retry.attempts": int, "retry.factor": float, "limit.concurrency": int}
 NOT_OF_SECTION: Final = ("namespace", "key")
-CASES: Final = (("exact", "as they are"), ("fold", "without regard to case"))
+CASES: Final = (("exact", "case-sensitive"), ("fold", "case-insensitive"))
 MODES: Final = (
-    ("projection", "projection: one run for a record"),
-    ("per_event", "per event: one run for each"),
+    ("projection", "projection: one run per record"),
+    ("per_event", "per event: one run per event"),
 )
 
 
@@ -40,40 +40,47 @@ def fields(packs: list[Pack]) -> tuple[Field, ...]:
         Field(
             "key",
             "Route key",
-            "the same key publishes the next version of that route",
+            "an existing key publishes the next version of that route",
             placeholder="contact",
             required=True,
-            group="What it takes",
+            group="What it matches",
         ),
         Field("namespace", "Namespace", "", "choice", choices=spaces, required=True),
-        Field("pack", "Pack", "whose deliveries it takes", "choice", choices=names, required=True),
-        Field("kind", "Event kind", "canonical name of its events", placeholder="contact.changed", required=True),
+        Field("pack", "Pack", "whose deliveries it accepts", "choice", choices=names, required=True),
+        Field("kind", "Event kind", "canonical name of the events it emits", placeholder="contact.changed", required=True),
         Field(
             "on",
             "Provider kinds",
-            "one a line: a kind, prefix.*, or * for all",
+            "one per line: a kind, prefix.*, or * for all",
             "lines",
             placeholder="contact.creation\ncontact.propertyChange",
             required=True,
             wide=True,
         ),
         Field("mode", "Mode", "", "choice", choices=MODES, required=True, value="projection", group="What it does"),
-        Field("settle", "Settle", "projection: wait so long from a burst's first event", placeholder="5s"),
-        Field("flow", "Flow", "runs its work", suggestions=tuple(sorted(flows.registered())), required=True, placeholder="log"),
+        Field("settle", "Settle", "projection mode: how long to collect events after the first of a burst", placeholder="5s"),
+        Field(
+            "flow",
+            "Flow",
+            "code that runs the work",
+            suggestions=tuple(sorted(flows.registered())),
+            required=True,
+            placeholder="log",
+        ),
         Field("connection", "Connection", "for http_forward", suggestions=connections),
         Field("source_id_case", "Source ids", "", "choice", choices=CASES, value="exact"),
-        Field("target_lane", "Target mutation lane", "per event: order by what the work changes", placeholder="invoice:{id}"),
+        Field("target_lane", "Target mutation lane", "per-event mode: order by what the work changes", placeholder="invoice:{id}"),
         Field("work_type", "Work type", "empty: the flow's name"),
         Field("queue_class", "Queue class", "", placeholder="default"),
-        Field("retry.base", "First retry after", "", placeholder="5s", group="When it fails"),
-        Field("retry.factor", "Then times", "", placeholder="3"),
-        Field("retry.cap", "At most", "", placeholder="1h"),
+        Field("retry.base", "Initial delay", "", placeholder="5s", group="When it fails"),
+        Field("retry.factor", "Multiplier", "", placeholder="3"),
+        Field("retry.cap", "Max delay", "", placeholder="1h"),
         Field("retry.attempts", "Attempts", "", placeholder="12"),
-        Field("retry.give_up_after", "Give up after", "from its first claim; empty: never", placeholder="24h"),
-        Field("limit.name", "Rate limit, shared as", "", placeholder="hubspot-api", group="Limits and privacy"),
-        Field("limit.rate", "Starts per time", "", placeholder="100/10s"),
-        Field("limit.concurrency", "At once", "attempts of all workers together", placeholder="8"),
-        Field("mask", "Masked fields", "one a line; no view shows their values", "lines", placeholder="$.email", wide=True),
+        Field("retry.give_up_after", "Give up after", "after the first attempt; empty: never", placeholder="24h"),
+        Field("limit.name", "Limit name", "", placeholder="hubspot-api", group="Limits and privacy"),
+        Field("limit.rate", "Rate", "", placeholder="100/10s"),
+        Field("limit.concurrency", "Concurrency", "attempts across all workers", placeholder="8"),
+        Field("mask", "Masked fields", "one per line; values are hidden in every view", "lines", placeholder="$.email", wide=True),
     )
 
 
@@ -137,11 +144,11 @@ class OneRoute:
 def read(text: str) -> OneRoute:
     """The one route of a configuration text. Raises BadConfiguration with every problem, as `config apply` says them."""
     if len(text) > LARGEST_TEXT:
-        raise BadConfiguration([f"the text has {len(text)} characters; a route has at most {LARGEST_TEXT}"])
+        raise BadConfiguration([f"the text has {len(text)} characters; the limit is {LARGEST_TEXT}"])
     found = parse(text)
     others = [name for name in ("packs", "connections") if getattr(found, name)]
     if others:
-        raise BadConfiguration([f"{name}: this page publishes a route alone; apply the rest with config apply" for name in others])
+        raise BadConfiguration([f"{name}: this page publishes routes only; apply the rest with config apply" for name in others])
     if len(found.routes) != 1:
         raise BadConfiguration([f"routes: name one route, [routes.KEY]; the text has {len(found.routes) or 'none'}"])
     ((key, section),) = found.routes.items()

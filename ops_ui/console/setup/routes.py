@@ -52,7 +52,7 @@ def listing(request: HttpRequest) -> HttpResponseBase:
             rows=Route.objects.defer("snapshot"),
             filters=None,
             table=RouteTable,
-            empty="No route is published: what arrives is stored, and nothing takes it. To publish one, install its pack first.",
+            empty="No routes published. Deliveries are stored but not processed. Install a pack first, then publish a route.",
             next_room=navigation.PACKS,
             template="console/setup/routes.html",
         ),
@@ -196,10 +196,10 @@ def publish(request: HttpRequest) -> HttpResponse:
         return _form(request, route_forms.fields(endpoint_forms.live_everywhere()), text, as_text=True)
     facts = done.route_facts
     if done.created:
-        older = "what no route took before is routed by script/manage repair"
-        messages.success(request, f"Published {facts.key} v{facts.version}: it takes what arrives from now on, and {older}.")
+        older = "script/manage repair routes events that had no route before"
+        messages.success(request, f"Published {facts.key} v{facts.version}. It applies to new events; {older}.")
     else:
-        messages.info(request, f"Nothing was published: {facts.key} v{facts.version} says the same.")
+        messages.info(request, f"Nothing was published: {facts.key} v{facts.version} is identical.")
     for warning in done.warnings:
         messages.warning(request, warning)
     return HttpResponseRedirect(reverse("admin:route", args=[facts.id]))
@@ -220,16 +220,14 @@ def retire(request: HttpRequest, route_id: int) -> HttpResponse:
     if reason:
         done = configuring.attempt(request, "Nothing was retired", partial(_retire, request, row, reason))
         if done is not None:
-            messages.success(
-                request, f"Retired {done.key} v{done.version}: no further event takes it, and what it admitted goes on."
-            )
+            messages.success(request, f"Retired {done.key} v{done.version}. It matches no new events; admitted work continues.")
     return HttpResponseRedirect(reverse("admin:route", args=[route_id]))
 
 
 def _retire(request: HttpRequest, row: Route, reason: str) -> RouteFacts:
     """Raises RouteRefused for a version that is not in force: whoever clicked has not seen the one that is."""
     if not row.is_current or row.deleted_at:
-        raise routes.RouteRefused(f"{row.route_key} v{row.version} is not in force any more; look at the current version first")
+        raise routes.RouteRefused(f"{row.route_key} v{row.version} is no longer current; check the current version first")
     return routes.retire(row.namespace, row.route_key, actor=actor_of(request), reason=reason)
 
 

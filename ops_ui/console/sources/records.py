@@ -43,7 +43,7 @@ def listing(request: HttpRequest) -> HttpResponseBase:
             rows=Record.objects.defer("properties"),
             filters=RecordFilter,
             table=RecordTable,
-            empty="No live record yet. A route with the flow “record_table” folds its events into records that you can read here.",
+            empty="No records yet. A route with the flow “record_table” keeps the latest state of each record here.",
             next_room=navigation.ROUTES,
         ),
     )

@@ -27,7 +27,7 @@ class SourceTable(ConsoleTable):
     namespace = TextColumn()
     event_kind = TextColumn("Newest event")
     created_date = WhenColumn("Admitted")
-    work = tables.Column("Its work", accessor="id")
+    work = tables.Column("Latest run", accessor="id")
     record = tables.Column("Live record", accessor="id")
     id = NumberColumn(visible=False)
     sorted_by = {"id": "created_date"}
@@ -69,7 +69,7 @@ class RecordTable(ConsoleTable):
     pack_name = TextColumn("Pack")
     deleted = tables.Column("State", accessor="deleted")
     event_count = NumberColumn("Events")
-    last_ordinal = NumberColumn("Newest ordinal")
+    last_ordinal = NumberColumn("Newest sequence")
     updated_at = WhenColumn("Changed")
 
     def render_id(self, record: Any) -> SafeString:

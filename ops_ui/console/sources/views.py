@@ -32,7 +32,7 @@ def listing(request: HttpRequest) -> HttpResponseBase:
             rows=Event.objects.none(),
             filters=SourceFilter,
             table=_table,
-            empty="No record has sent anything yet. A source appears with its first event.",
+            empty="No sources yet. A source appears with its first event.",
             next_room=navigation.RECEIPTS,
             read=lambda filters, cursor, size: source_reads.sources(filters.which(), cursor, size),
         ),
@@ -50,7 +50,7 @@ def detail(request: HttpRequest) -> HttpResponseBase:
     history = source_reads.history(source)
     live = _live_records(request, source)
     if not history.events and not live:
-        raise Http404(f"no event or record of the source {source} is kept")
+        raise Http404(f"no event or record of the source {source} is retained")
     sees_work = request.user.has_perm(navigation.GENERATIONS.permission)
     if not sees_work:
         history = History(history.events, history.has_more, {}, [], [])

@@ -148,7 +148,7 @@ def _beginning(item: TracedItem, events: Sequence[TracedEvent], receipt: TracedR
             last = events[-1]
             steps.append(Step("joined", "Last event admitted", last.created, f"event {last.id}, {len(events)} in all"))
     else:
-        steps.append(Step("admitted", "Admitted", item.created, "its events are not shown"))
+        steps.append(Step("admitted", "Admitted", item.created, "events not shown"))
     due = item.run_after if item.attempts <= 1 and item.state != State.RETRY else events[0].due if events else None
     return [*steps, Step("due", "Due", due)] if due else steps
 
@@ -156,7 +156,7 @@ def _beginning(item: TracedItem, events: Sequence[TracedEvent], receipt: TracedR
 def _attempts(item: TracedItem, failures: Sequence[TracedFailure]) -> list[Step]:
     steps = [Step("claimed", "Claimed", item.first_claimed_at)] if item.first_claimed_at else []
     if item.claimed_at and item.claimed_at != item.first_claimed_at:
-        steps.append(Step("claimed", "Claimed last" if steps else "Claimed", item.claimed_at))
+        steps.append(Step("claimed", "Last claimed" if steps else "Claimed", item.claimed_at))
     followers = [*failures[1:], None] if failures else []
     for failure, follower in zip(failures, followers, strict=True):
         error = failure.error.strip().partition("\n")[0]
@@ -182,7 +182,7 @@ def _end(item: TracedItem, now: datetime) -> list[Step]:
 
 
 def _of_event(event: TracedEvent, receipt: TracedReceipt | None, now: datetime) -> Way:
-    note = "its work is not kept any more" if event.route else "no route took it: no work"
+    note = "its work is no longer retained" if event.route else "unrouted: no route matched"
     steps = [Step("received", "Received", receipt.received_at, f"receipt {receipt.id}")] if receipt else []
     return Way(None, event, receipt, 1, _with_waits([*steps, Step("admitted", "Admitted", event.created, note)], now))
 
@@ -193,7 +193,13 @@ def _of_receipt(receipt: TracedReceipt, now: datetime) -> Way:
     steps = [Step("received", "Received", receipt.received_at, f"receipt {receipt.id}")]
     if receipt.state == ReceiptState.CONFLICT:
         steps.append(
-            Step("ended", "Kept as evidence", receipt.received_at, "another body came under its delivery id", tone=receipt.state)
+            Step(
+                "ended",
+                "Kept as evidence",
+                receipt.received_at,
+                "a different body arrived with the same delivery id",
+                tone=receipt.state,
+            )
         )
     elif receipt.state == ReceiptState.ROUTED:
         brought = f"duplicates {receipt.duplicates or 0}, conflicts {receipt.conflicts or 0}, rejected {receipt.rejected or 0}"
@@ -204,7 +210,7 @@ def _of_receipt(receipt: TracedReceipt, now: datetime) -> Way:
         waits = f"{receipt.state}: {error}" if error else receipt.state
         steps.append(Step("now", "Now", now, waits))
         if receipt.next_attempt_at and receipt.next_attempt_at > now:
-            steps.append(Step("again", "Tried again", receipt.next_attempt_at))
+            steps.append(Step("again", "Next attempt", receipt.next_attempt_at))
     return Way(None, None, receipt, 0, _with_waits(steps, now))
 
 

@@ -13,10 +13,12 @@ from projection.cli import DONE, FINDINGS, HeadraceCommand, refusal
 
 
 class Command(HeadraceCommand):
-    help = "Makes a backup of the database and of this host's spool; the encryption keys are not in it and must be kept elsewhere."
+    help = "Backs up the database and this host's spool. Encryption keys are not included; keep them elsewhere."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("folder", type=Path, metavar="FOLDER", help="gets a new folder, named by the time")
+        parser.add_argument(
+            "folder", type=Path, metavar="FOLDER", help="parent folder of the new backup folder, which is named by the time"
+        )
 
     def perform(self, **options: Any) -> int:
         folder: Path = options["folder"]
@@ -30,6 +32,6 @@ class Command(HeadraceCommand):
         size = (made / DATABASE).stat().st_size
         self.emit(
             {"backup": str(made), "database_bytes": size, "refused": []},
-            [f"{made} ({size} bytes of database); keep HEADRACE_ENCRYPTION_KEYS with it, in another place"],
+            [f"{made} ({size} bytes of database). Keep HEADRACE_ENCRYPTION_KEYS for it in another place"],
         )
         return DONE

@@ -13,7 +13,7 @@ NOT_READY: Final = 2
 
 class Command(HeadraceCommand):
     help = (
-        "Is the installation ready, and does what is due move on? Exit code 0: all is well; 1: not progressing; 2: not ready "
+        "Checks whether the installation is ready and progressing. Exit code 0: healthy; 1: not progressing; 2: not ready "
         "(database, migrations or protocol). Prints a reason for each thing that is wrong."
     )
 

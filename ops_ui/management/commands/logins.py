@@ -16,16 +16,16 @@ from projection.database import clock
 
 
 class Command(HeadraceCommand):
-    help = "Failed logins to the console: list the counts, and unlock a name or an address."
+    help = "Lists lockouts after failed logins; `unlock` lifts one."
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = self.verbs(parser)
-        self.add_verb(verbs, "list", self.list_failures, "counts of failed logins whose time is not over, locked ones first")
-        sub = self.add_verb(verbs, "unlock", self.unlock, "forget the failures of a name, of an address, or all of them")
+        self.add_verb(verbs, "list", self.list_failures, "list failed logins that still count, locked ones first")
+        sub = self.add_verb(verbs, "unlock", self.unlock, "lift the lockout of a name, of an address, or all")
         sub.add_argument("username", nargs="?", metavar="NAME", help="a user's name")
-        sub.add_argument("--address", help="an address as `logins list` shows it")
+        sub.add_argument("--address", help="an address as shown by `logins list`")
         sub.add_argument("--all", action="store_true", dest="everything", help="every name and address")
-        sub.add_argument("--reason", default="", help="why, for the audit trail")
+        sub.add_argument("--reason", default="", help="reason, for the audit log")
 
     def list_failures(self, **_options: Any) -> int:
         rows = LoginFailures.objects.filter(expires_at__gt=clock.now(), failures__gt=0)
@@ -35,12 +35,12 @@ class Command(HeadraceCommand):
 
     def unlock(self, *, username: str | None, address: str | None, everything: bool, reason: str, **_options: Any) -> int:
         if [bool(username), bool(address), everything].count(True) != 1:
-            raise CommandError("Give one of NAME, --address ADDRESS and --all.")
+            raise CommandError("Give NAME, --address ADDRESS or --all.")
         chosen = Q(username=username) if username else Q(address=address) if address else Q()
         forgotten, _ = LoginFailures.objects.filter(chosen).delete()
         target = username or address or "all"
         if not forgotten:
-            missing = refusal(target, "not_found", f"No failed login of {target} is counted; `logins list` shows what is.")
+            missing = refusal(target, "not_found", f"No failed logins of {target} are counted. See `logins list`.")
             self.emit({"unlocked": 0, "refused": [missing]}, [missing["reason"]])
             return FINDINGS
         audit_log.record(audit_log.cli_actor(), "login.unlock", target, reason, count=forgotten)

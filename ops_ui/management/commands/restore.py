@@ -16,11 +16,11 @@ from projection.cli import DONE, FINDINGS, HeadraceCommand, refusal
 
 
 class Command(HeadraceCommand):
-    help = "Brings a backup back: into an empty database and an empty spool, under the encryption keys that it was made with."
+    help = "Restores a backup into an empty database and an empty spool, with the encryption keys that it was made with."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("folder", type=Path, metavar="FOLDER", help="the folder that holds manifest.json")
-        parser.add_argument("--without-keys", action="store_true", help="go on although encryption keys are missing")
+        parser.add_argument("folder", type=Path, metavar="FOLDER", help="the folder that contains manifest.json")
+        parser.add_argument("--without-keys", action="store_true", help="continue even if encryption keys are missing")
 
     def perform(self, **options: Any) -> int:
         folder: Path = options["folder"]

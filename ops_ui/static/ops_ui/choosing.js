@@ -9,7 +9,7 @@
   const tell = () => {
     const rows = boxes();
     const chosen = rows.filter((box) => box.checked).length;
-    if (count) count.textContent = chosen ? `(${chosen} chosen)` : "";
+    if (count) count.textContent = chosen ? `(${chosen} selected)` : "";
     if (all) {
       all.checked = chosen > 0 && chosen === rows.length;
       all.indeterminate = chosen > 0 && chosen < rows.length;

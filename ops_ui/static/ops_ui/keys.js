@@ -63,7 +63,7 @@
     const show = () => {
       button.hidden = false;
       button.setAttribute("aria-pressed", String(!isOff()));
-      button.textContent = isOff() ? "Keys are off" : "Keys are on";
+      button.textContent = isOff() ? "Shortcuts are off" : "Shortcuts are on";
     };
     button.addEventListener("click", () => {
       localStorage.setItem(SETTING, isOff() ? "on" : "off");

@@ -52,7 +52,7 @@
         await copy(new TextDecoder("utf-8", { ignoreBOM: true }).decode(await answer.arrayBuffer()));
         state.textContent = "Copied";
       } catch {
-        state.textContent = "Not copied: use the download";
+        state.textContent = "Copy failed; use the download";
       }
     });
   };

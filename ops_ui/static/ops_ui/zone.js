@@ -20,7 +20,7 @@
     const shown = button.dataset.zoneSwitch;
     const other = isUtc(shown) ? own : "UTC";
     button.hidden = false;
-    button.title = `Times are in ${shown}. Press for ${other}.`;
+    button.title = `Times are in ${shown}. Switch to ${other}.`;
     button.addEventListener("click", () => {
       keep(other);
       location.reload();

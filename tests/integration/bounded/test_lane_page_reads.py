@@ -43,5 +43,5 @@ def test_the_strip_is_on_the_page_with_its_words() -> None:
     response = console_world.client("viewer").get(world.paths["lane"])
     text = response.content.decode()
     assert "strip-retry strip-head" in text
-    assert "1 waits to retry" in text
-    assert "1 queued behind its own generation" in text
+    assert "1 retrying" in text
+    assert "1 queued behind the active generation" in text

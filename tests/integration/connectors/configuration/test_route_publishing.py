@@ -117,7 +117,7 @@ def test_an_unknown_pack_is_refused_with_the_known_ones(pack):
 
 
 def test_http_forward_needs_a_connection_that_exists(pack):
-    with pytest.raises(RouteRefused, match="uses http_forward and names no connection"):
+    with pytest.raises(RouteRefused, match="uses http_forward without a connection"):
         publish(replace(DRAFT, flow="http_forward"))
     with pytest.raises(RouteRefused, match="names connection 'crm', which does not exist; known: none"):
         publish(replace(DRAFT, flow="http_forward", connection="crm"))

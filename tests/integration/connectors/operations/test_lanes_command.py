@@ -92,7 +92,7 @@ def test_the_queue_is_in_lane_order_and_gives_the_reason_of_its_head() -> None:
     (shown,) = run("lanes", "show", "contact:42")[1]["lanes"]
     assert [one["work_id"] for one in shown["items"]] == [settling.work_id, first.work_id, second.work_id]
     assert shown["why"]["blocking_work_id"] == first.work_id
-    assert "waiting to retry" in say("lanes", "show", "contact:42")[1].lower()
+    assert "retrying" in say("lanes", "show", "contact:42")[1].lower()
 
 
 def test_a_change_never_guesses_among_several_lanes() -> None:

@@ -176,7 +176,7 @@ def test_the_console_says_how_long_things_are_kept_and_how_the_last_run_went(set
     def said() -> str:
         return client.get("/admin/workers", follow=True).content.decode()
 
-    assert "It has not run yet" in said()
+    assert "Retention has not run yet" in said()
     run_if_due("prune", HOUR, done)
     assert "kept for 12 days" in said()
     assert "Last run ended" in said()

@@ -46,7 +46,7 @@ class TestWork:
     def test_the_wait_of_a_retry_is_ended(self, client: Client) -> None:
         waiting = item(State.RETRY)
         (message,) = act(client, f"/admin/generations/{waiting.work_id}/retry-now/", next=f"/admin/generations/{waiting.work_id}/")
-        assert message == "It is due now; the next claim takes it."
+        assert message == "The item is due now; the next free worker runs it."
         waiting.refresh_from_db()
         assert waiting.run_after <= now()
         assert entries() == [("work.retry_now", waiting.work_id, "operator", BECAUSE)]
@@ -55,7 +55,7 @@ class TestWork:
     def test_waiting_work_is_cancelled(self, client: Client, state: State) -> None:
         waiting = item(state)
         (message,) = act(client, f"/admin/generations/{waiting.work_id}/cancel/")
-        assert message.startswith("It is cancelled")
+        assert message.startswith("Cancelled.")
         waiting.refresh_from_db()
         assert waiting.state == State.CANCELLED
         assert entries() == [("work.cancel", waiting.work_id, "operator", BECAUSE)]
@@ -63,7 +63,7 @@ class TestWork:
     def test_a_dead_letter_is_discarded(self, client: Client) -> None:
         dead = item(State.DEAD)
         (message,) = act(client, "/admin/dead-letters/discard/", work=[dead.work_id])
-        assert message.startswith("Discarded. It stays dead")
+        assert message.startswith("Discarded. The dead letter is kept")
         dead.refresh_from_db()
         assert (dead.state, dead.discarded_by, dead.discard_reason) == (State.DEAD, "operator", BECAUSE)
         assert entries() == [("work.discard", dead.work_id, "operator", BECAUSE)]
@@ -71,16 +71,16 @@ class TestWork:
     def test_several_are_discarded_each_on_its_own(self, client: Client) -> None:
         one, two = (rows.work_row(rows.event_row(rows.PAGES, source_id=str(n)), State.DEAD) for n in range(2))
         messages = act(client, "/admin/dead-letters/discard/", work=[one.work_id, two.work_id, "nothing"])
-        assert messages == ["Discarded 2.", "nothing was not discarded: there is no work item nothing"]
+        assert messages == ["Discarded 2 dead letters.", "nothing was not discarded: there is no work item nothing"]
 
     def test_refusals_are_sentences_and_change_nothing(self, client: Client) -> None:
         running, done = item(State.PROCESSING), rows.work_row(rows.event_row(rows.PAGES, source_id="2"), State.PROCESSED)
         for work_id, verb, said in (
-            (running.work_id, "cancel", "is being executed"),
+            (running.work_id, "cancel", "is running"),
             (done.work_id, "cancel", "has already ended as processed"),
-            (done.work_id, "retry-now", "does not wait to retry"),
+            (done.work_id, "retry-now", "is not waiting to retry"),
             ("nothing", "cancel", "there is no work item nothing"),
-            ("nothing", "retry-now", "does not wait to retry"),
+            ("nothing", "retry-now", "is not waiting to retry"),
         ):
             (message,) = act(client, f"/admin/generations/{work_id}/{verb}/")
             assert message.startswith("Nothing was changed: ")
@@ -93,7 +93,7 @@ class TestWork:
         waiting = item(State.RETRY)
         before = waiting.run_after
         (message,) = act(client, f"/admin/{path.format(waiting.work_id)}", reason=" ")
-        assert "it needs a reason" in message
+        assert "enter a reason" in message
         waiting.refresh_from_db()
         assert (waiting.state, waiting.run_after) == (State.RETRY, before)
         assert entries() == []
@@ -106,7 +106,7 @@ class TestWork:
             made = rows.work_row(rows.event_row(facts, source_id=source), state, **columns)
             content = browser.get(f"/admin/generations/{made.work_id}/").content.decode()
             WorkItem.objects.all().delete()
-            return re.findall(r'<button type="submit" formaction="[^"]*"[^>]*>([^<]*)</button>', content)
+            return re.findall(r'<button type="submit"\s+formaction="[^"]*"[^>]*>\s*([^<]*?)\s*</button>', content)
 
         assert offered(State.DEAD) == ["Replay", "Discard"]
         assert offered(State.DEAD, discarded_at=now()) == []
@@ -133,11 +133,11 @@ class TestLanes:
     def test_a_lane_is_held_and_released(self, client: Client) -> None:
         waiting = item(State.PENDING)
         path = f"/admin/lanes/{waiting.lane_key}/"
-        assert act(client, f"{path}hold/") == ["Lane contact:42 is held; what runs runs to its end."]
+        assert act(client, f"{path}hold/") == ["Lane contact:42 held. Running work will finish."]
         hold = LaneHold.objects.get()
         assert (hold.held_by, hold.reason, hold.release_at, hold.lane) == ("operator", BECAUSE, None, "contact:42")
-        assert act(client, f"{path}hold/") == ["Nothing was changed: lane contact:42 is held already."]
-        assert act(client, f"{path}release/") == ["Lane contact:42 is released."]
+        assert act(client, f"{path}hold/") == ["Nothing was changed: lane contact:42 is already held."]
+        assert act(client, f"{path}release/") == ["Lane contact:42 released."]
         assert act(client, f"{path}release/") == ["Nothing was changed: lane contact:42 is not held."]
         assert [entry[0] for entry in entries()] == ["lane.hold", "lane.release"]
 
@@ -148,7 +148,7 @@ class TestLanes:
         assert ends is not None
         assert timedelta(minutes=119) < ends - now() <= timedelta(hours=2)
         content = client.get(f"/admin/lanes/{waiting.lane_key}/").content.decode()
-        assert "by itself" in content
+        assert "automatic" in content
         assert "/release/" in content
 
     @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ class TestLanes:
     def test_an_end_that_is_none_holds_nothing(self, client: Client, until: str, said: str) -> None:
         waiting = item(State.PENDING)
         (message,) = act(client, f"/admin/lanes/{waiting.lane_key}/hold/", until=until)
-        assert message.startswith(("The lane is not held: ", "Nothing was changed: "))
+        assert message.startswith(("The lane was not held: ", "Nothing was changed: "))
         assert said in message
         assert not LaneHold.objects.exists()
 
@@ -175,7 +175,7 @@ class TestReceipts:
         path = f"/admin/receipts/{receipt.id}/"
         assert "reroute/" in client.get(path).content.decode()
         assert "reroute/" not in console_world.client("viewer").get(path).content.decode()
-        assert act(client, f"{path}reroute/") == ["It waits for the router again."]
+        assert act(client, f"{path}reroute/") == ["The receipt is queued for the router again."]
         receipt.refresh_from_db()
         assert (receipt.state, receipt.attempts) == ("pending", 0)
         assert entries() == [("receipt.reroute", str(receipt.id), "operator", BECAUSE)]
@@ -187,7 +187,7 @@ class TestReceipts:
 
     def test_it_needs_a_reason(self, client: Client) -> None:
         receipt = factories.receipt(factories.install(), "{}", state="quarantined")
-        assert "needs a reason" in act(client, f"/admin/receipts/{receipt.id}/reroute/", reason="")[0]
+        assert "enter a reason" in act(client, f"/admin/receipts/{receipt.id}/reroute/", reason="")[0]
         assert Receipt.objects.get().state == "quarantined"
 
 
@@ -201,13 +201,13 @@ class TestPauses:
             ("route", "default/contact", Route.objects.get),
         ):
             (message,) = act(client, f"/admin/pauses/{kind}/pause/", name=name, until="2h")
-            assert message == f"The {kind} {name.rpartition('/')[2]} is paused. No work waits for it."
+            assert message == f"Paused {kind} {name.rpartition('/')[2]}. No work is waiting."
             assert (row().is_paused, row().paused_by, row().pause_reason) == (True, "operator", BECAUSE)
             page = client.get("/admin/pauses/")
             (stopped,) = page.context["stopped"]
             assert (stopped.kind, stopped.reason, stopped.may_resume) == (kind, BECAUSE, True)
             (message,) = act(client, f"/admin/pauses/{kind}/resume/", name=name)
-            assert message.endswith(" is resumed.")
+            assert message.startswith("Resumed ")
             assert not row().is_paused
         actions = [entry[0] for entry in entries()]
         assert actions == [f"{kind}.{verb}" for kind in ("namespace", "pack", "route") for verb in ("pause", "resume")]
@@ -216,7 +216,7 @@ class TestPauses:
         facts = factories.route(factories.install(), "contact")
         item(State.PENDING, facts)
         (message,) = act(client, "/admin/pauses/route/pause/", name="default/contact")
-        assert message == "The route contact is paused. Work that waits: 1."
+        assert message == "Paused route contact. Waiting work: 1."
 
     def test_refusals_are_sentences(self, client: Client) -> None:
         factories.install()
@@ -228,8 +228,8 @@ class TestPauses:
             ("namespace/pause", {"name": "é"}, "there is no namespace"),
             ("pack/pause", {"name": "default/generic", "until": "2020-01-01T00:00Z"}, "is in the past"),
             ("pack/pause", {"name": "default/generic", "until": "x"}, "write a duration"),
-            ("pack/pause", {"name": "default/generic", "reason": ""}, "needs a reason"),
-            ("pack/resume", {"name": "default/generic", "reason": ""}, "needs a reason"),
+            ("pack/pause", {"name": "default/generic", "reason": ""}, "enter a reason"),
+            ("pack/resume", {"name": "default/generic", "reason": ""}, "enter a reason"),
         ):
             (message,) = act(client, f"/admin/pauses/{path}/", **form)
             assert said in message
@@ -268,7 +268,7 @@ class TestDestinations:
     def test_a_parked_destination_is_tried(self, client: Client) -> None:
         row = self.destination("crm")
         assert "Try now" in client.get("/admin/destinations/").content.decode()
-        assert act(client, "/admin/destinations/retry/", name="crm") == ["Destination crm is tried: the next item is let through."]
+        assert act(client, "/admin/destinations/retry/", name="crm") == ["Probing destination crm: the next item is let through."]
         row.refresh_from_db()
         assert row.parked_until is not None
         assert row.parked_until <= now()
@@ -283,6 +283,6 @@ class TestDestinations:
         self.destination("b")
         self.destination("c", circuit_breaker.CLOSED, -5)
         context = client.get("/admin/destinations/").context
-        assert [(line.row.name, line.word) for line in context["troubled"]] == [("b", "away"), ("a", "failing")]
+        assert [(line.row.name, line.word) for line in context["troubled"]] == [("b", "parked (circuit open)"), ("a", "failing")]
         assert [line.row.name for line in context["well"]] == ["c"]
         assert "destinations/retry/" not in console_world.client("viewer").get("/admin/destinations/").content.decode()

@@ -165,7 +165,7 @@ def test_every_page_has_its_right() -> None:
         assert nobody.get(path).status_code == (200 if name == "overview" else 403), path
         assert stranger.get(path).status_code == 302, path
         assert outsider.get(path).status_code == 302, path
-    assert "no rights yet" in page(nobody, "/admin/").text
+    assert "no permissions yet" in page(nobody, "/admin/").text
 
 
 def test_no_page_takes_a_post() -> None:

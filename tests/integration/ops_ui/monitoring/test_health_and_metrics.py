@@ -89,15 +89,15 @@ class TestMetrics:
         assert found["headrace_receipts", "pending"] == 1
         assert found["headrace_work_items", "dead"] == 2
         assert found["headrace_dead_letters", ""] == 2
-        assert found["headrace_oldest_waiting_seconds", "route"] > 0
-        assert found["headrace_oldest_waiting_seconds", "retry"] == 0
+        assert found["headrace_oldest_waiting_seconds", "route/route"] > 0
+        assert found["headrace_oldest_waiting_seconds", "retry/retry"] == 0
         assert (found["headrace_workers_alive", "worker"], found["headrace_workers_alive", "router"]) == (1, 0)
 
     def test_answers_are_counted_by_room(self) -> None:
         client = Client()
-        before = samples(client).get(("headrace_http_requests_total", "console/200"), 0)
+        before = samples(client).get(("headrace_http_requests_total", "console/console/200"), 0)
         client.get("/admin/login/")
-        assert samples(client)["headrace_http_requests_total", "console/200"] == before + 1
+        assert samples(client)["headrace_http_requests_total", "console/console/200"] == before + 1
 
     def test_a_scrape_without_database_still_answers(self, monkeypatch: pytest.MonkeyPatch) -> None:
         from django.db import OperationalError
@@ -127,7 +127,7 @@ from prometheus_client import generate_latest
 from ops_ui.monitoring import metrics
 for _ in range(2):
     if os.fork() == 0:
-        metrics.REQUESTS.labels("console", "200").inc()
+        metrics.REQUESTS.labels("console", "console", "200").inc()
         os._exit(0)
     os.wait()
 print(generate_latest(metrics._process_registry()).decode())
@@ -137,7 +137,7 @@ print(generate_latest(metrics._process_registry()).decode())
 def test_processes_of_one_host_are_added_up(tmp_path: Path) -> None:
     environment = {**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(tmp_path), "DJANGO_SETTINGS_MODULE": "ops_ui.settings"}
     done = subprocess.run([sys.executable, "-c", MULTI_PROCESS], env=environment, capture_output=True, text=True, check=True)
-    assert 'headrace_http_requests_total{room="console",status="200"} 2.0' in done.stdout
+    assert 'headrace_http_requests_total{room="console",stage="console",status="200"} 2.0' in done.stdout
 
 
 @pytest.mark.usefixtures("database")

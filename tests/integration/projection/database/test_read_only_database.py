@@ -150,7 +150,7 @@ def test_the_console_can_be_read_and_says_why_it_does_nothing_until_it_does(capl
         assert console.get("/admin/packs/").status_code == 200
         refused = console.post(path, form)
     assert (refused.status_code, refused.headers["Retry-After"]) == (503, "10")
-    assert "<h1>The database takes no writes</h1>" in refused.content.decode()
+    assert "<h1>The database is read-only</h1>" in refused.content.decode()
     assert "default-src 'self'" in refused.headers["Content-Security-Policy"]
     (line,) = warned(caplog)
     assert line.startswith(f"Service Unavailable: {path} (OperationalError: ")
@@ -162,11 +162,11 @@ def test_the_console_can_be_read_and_says_why_it_does_nothing_until_it_does(capl
 @pytest.mark.parametrize(
     ("error", "status", "heading"),
     [
-        (OperationalError(2003, "Can't connect to server on 'db'"), 503, "The database is away"),
-        (OperationalError(2006, "Server has gone away"), 503, "The database is away"),
-        (InterfaceError(0, ""), 503, "The database is away"),
-        (OperationalError(1054, "Unknown column"), 500, "Something failed"),
-        (RuntimeError("a bug"), 500, "Something failed"),
+        (OperationalError(2003, "Can't connect to server on 'db'"), 503, "The database is unavailable"),
+        (OperationalError(2006, "Server has gone away"), 503, "The database is unavailable"),
+        (InterfaceError(0, ""), 503, "The database is unavailable"),
+        (OperationalError(1054, "Unknown column"), 500, "Something went wrong"),
+        (RuntimeError("a bug"), 500, "Something went wrong"),
     ],
 )
 def test_a_page_tells_an_outage_from_a_failure_of_ours(error: Exception, status: int, heading: str) -> None:

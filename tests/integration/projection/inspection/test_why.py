@@ -129,7 +129,7 @@ def test_a_parked_destination_and_an_exhausted_limit() -> None:
     assert circuit_breaker.record(endings) == {"log"}
     found = why(item)
     assert (found.code, found.until) == ("parked", Destination.objects.get().parked_until)
-    assert "Its destination log is parked" in found.sentence
+    assert "Destination log is parked (circuit open)" in found.sentence
 
 
 def test_a_projection_before_activation() -> None:
@@ -200,7 +200,7 @@ def test_a_stranded_lane_says_so() -> None:
 def test_an_item_that_was_pruned_meanwhile_is_told_from_one_that_waits() -> None:
     item = work_row(event_row())
     WorkItem.objects.filter(id=item.id).delete()
-    with pytest.raises(WorkItem.DoesNotExist, match=f"{item.work_id} is not retained any more"):
+    with pytest.raises(WorkItem.DoesNotExist, match=f"{item.work_id} is no longer retained"):
         why(item)
 
 

@@ -45,7 +45,7 @@ def test_a_settling_item_says_until_when() -> None:
 def test_a_retry_says_until_when_and_what_failed() -> None:
     why = explain(item("retry", run_after=SOON, last_error="ValueError: no\nTraceback"), around())
     assert (why.code, why.until) == ("retry", SOON)
-    assert why.sentence == "Waiting to retry until 2026-01-01T12:10:00.000000Z after 2 attempts: ValueError: no"
+    assert why.sentence == "Retrying at 2026-01-01T12:10:00.000000Z after 2 attempts: ValueError: no"
 
 
 def test_a_long_error_is_cut() -> None:
@@ -57,7 +57,7 @@ def test_a_long_error_is_cut() -> None:
 def test_an_item_behind_the_holder_of_its_lane_names_it(state: str) -> None:
     why = explain(item(state), around(neighbours={"holder": RETRYING}))
     assert (why.code, why.blocking_work_id, why.until) == ("blocked", "csp:retrying", SOON)
-    assert why.sentence == "Blocked by csp:retrying, which waits to retry until 2026-01-01T12:10:00.000000Z."
+    assert why.sentence == "Blocked by csp:retrying, which retries at 2026-01-01T12:10:00.000000Z."
 
 
 def test_an_item_behind_a_due_one_names_it() -> None:
@@ -72,7 +72,7 @@ def test_a_blocked_item_with_nothing_ahead_is_stranded() -> None:
 def test_a_queued_successor_waits_for_the_running_generation() -> None:
     why = explain(item("blocked", projection_active_key=None), around(neighbours={"active": RUNNING}))
     assert (why.code, why.blocking_work_id, why.until) == ("queued", "csp:running", SOON)
-    assert "which is processing with a lease until" in why.sentence
+    assert "which is running (lease until" in why.sentence
 
 
 def test_a_queued_successor_waits_for_a_generation_that_nobody_has_claimed_yet() -> None:
@@ -89,20 +89,20 @@ def test_a_successor_without_an_active_generation_says_so() -> None:
 
 def test_a_held_lane_says_who_and_why() -> None:
     why = explain(item(), around(hold=("ann", AGO, "vendor outage")))
-    assert (why.code, why.sentence) == ("held", "Its lane is held by ann since 2026-01-01T11:50:00.000000Z: vendor outage")
+    assert (why.code, why.sentence) == ("held", "Lane held by ann since 2026-01-01T11:50:00.000000Z: vendor outage")
 
 
 def test_a_pause_says_what_is_paused() -> None:
     why = explain(item(), around(paused=Block("route", "contact", since=AGO)))
-    assert (why.code, why.sentence) == ("paused", "The route contact is paused since 2026-01-01T11:50:00.000000Z.")
+    assert (why.code, why.sentence) == ("paused", "Route contact paused since 2026-01-01T11:50:00.000000Z.")
 
 
 def test_a_pause_says_by_whom_why_and_when_it_ends() -> None:
     pause = Block("pack", "hubspot", SOON, AGO, "cli:ann", "key is changed")
     why = explain(item(), around(paused=pause))
     assert (why.sentence, why.until) == (
-        "The pack hubspot is paused by cli:ann since 2026-01-01T11:50:00.000000Z: key is changed. "
-        "It resumes at 2026-01-01T12:10:00.000000Z.",
+        "Pack hubspot paused by cli:ann since 2026-01-01T11:50:00.000000Z: key is changed. "
+        "The pause ends at 2026-01-01T12:10:00.000000Z.",
         SOON,
     )
 
@@ -113,7 +113,7 @@ def test_a_parked_destination_says_why_and_until_when() -> None:
     )
     assert (why.code, why.until) == ("parked", SOON)
     assert why.sentence == (
-        "Its destination hubspot-api is parked since 2026-01-01T11:50:00.000000Z until 2026-01-01T12:10:00.000000Z: "
+        "Destination hubspot-api is parked (circuit open) since 2026-01-01T11:50:00.000000Z until 2026-01-01T12:10:00.000000Z: "
         "ReceiverAway: the receiver answered 503"
     )
 
@@ -124,11 +124,11 @@ def test_a_parked_destination_is_no_reason_for_what_waits_longer_anyway() -> Non
     assert explain(item("retry", run_after=SOON - timedelta(minutes=1)), around(parked=parked)).code == "parked"
 
 
-@pytest.mark.parametrize(("per", "text"), [(1.0, "10 starts a second"), (60.0, "10 starts in 60 s")])
+@pytest.mark.parametrize(("per", "text"), [(1.0, "10 starts per second"), (60.0, "10 starts per 60 s")])
 def test_a_limit_says_how_much_and_when_the_next_is_free(per: float, text: str) -> None:
     why = explain(item(), around(limited=Block("limit", "hubspot-api", SOON, number=10, seconds=per)))
     assert (why.code, why.until) == ("limited", SOON)
-    assert why.sentence == f"Limited by hubspot-api to {text}: the next is free at 2026-01-01T12:10:00.000000Z."
+    assert why.sentence == f"Rate limit hubspot-api reached: {text}, next start at 2026-01-01T12:10:00.000000Z."
 
 
 def test_projections_wait_for_the_activation_and_per_event_work_does_not() -> None:
@@ -153,7 +153,7 @@ def test_a_due_item_with_nothing_in_its_way_is_due() -> None:
 def test_a_processing_item_says_by_whom() -> None:
     why = explain(item("processing", claimed_at=AGO, lease_owner="host:1", lease_expires_at=SOON), around())
     assert (why.code, why.until) == ("processing", SOON)
-    assert "by host:1, attempt 2" in why.sentence
+    assert "on host:1, attempt 2" in why.sentence
 
 
 def test_a_lease_that_ran_out_says_so() -> None:

@@ -150,8 +150,8 @@ class TestPages:
         made = [dead(str(number), terminal_at=NOON + timedelta(minutes=number)) for number in range(6)]
         monkeypatch.setattr(keyset.edge_of, "__defaults__", (3,))
         content = console_world.client("viewer").get(PATH, {"fingerprint": "f" * 64}).content.decode()
-        assert "Nothing matches this filter so far" in content
-        assert "Search further back" in content
+        assert "No match so far" in content
+        assert "Keep searching" in content
         assert "12:03:00" in content
         assert made[3].terminal_at == NOON + timedelta(minutes=3)
 
@@ -228,7 +228,7 @@ class TestHeat:
         assert [(row.error, row.total) for row in heat.rows] == [("a: no", 3), ("b: no", 1)]
         assert [cell.count for cell in heat.rows[0].cells] == [0] * 20 + [1, 0, 2, 0]
         assert [cell.shade for cell in heat.rows[0].cells][-4:] == [3, 0, 5, 0]
-        assert heat.sentence.startswith("4 deaths of 2 errors in the last 24 hours; most in one hour: 2, from ")
+        assert heat.sentence.startswith("4 dead letters from 2 errors in the last 24 hours; most in one hour: 2, from ")
 
     def test_deaths_are_counted_by_day(self) -> None:
         self.many()
@@ -277,13 +277,13 @@ class TestHeat:
             dead(str(number), error_fingerprint=f"{number:064}", last_error=f"error {number}")
         response = console_world.client("viewer").get(PATH)
         assert (len(response.context["heat"].rows), response.context["heat"].more_errors) == (10, 3)
-        assert "and 3 more errors with fewer deaths" in response.content.decode()
+        assert "and 3 more errors with fewer dead letters" in response.content.decode()
 
     def test_a_cut_table_says_so(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.many()
         monkeypatch.setattr(dead_reads, "MOST_DEATHS", 2)
         content = console_world.client("viewer").get(PATH).content.decode()
-        assert "are left out" in content
+        assert "Only the newest 50,000 are counted" in content
 
     def test_the_period_keeps_the_filter(self) -> None:
         dead("1", error_fingerprint="a" * 64)

@@ -98,8 +98,8 @@ def test_of_two_dead_letters_of_one_source_the_later_one_waits_for_the_replay_of
 
 
 INCOMPLETE: tuple[tuple[dict[str, Any], str], ...] = (
-    ({"work": []}, "choose at least one"),
-    ({"work": ["x"], "reason": " "}, "needs a reason"),
+    ({"work": []}, "select at least one"),
+    ({"work": ["x"], "reason": " "}, "enter a reason"),
     ({"work": [str(number) for number in range(201)]}, "at most 200"),
 )
 

@@ -107,20 +107,20 @@ class TestChoice:
         dead("2")
         made = preview(client, what="matching", filter="until=1h")
         assert made.expected.total == 1
-        assert "Died before" in client.get(f"{LIST}previews/{made.id}/").content.decode()
+        assert "Failed before" in client.get(f"{LIST}previews/{made.id}/").content.decode()
 
     @pytest.mark.parametrize(
         ("form", "said"),
         [
-            ({}, "tick dead letters"),
-            ({"what": "chosen"}, "tick dead letters"),
+            ({}, "Select dead letters"),
+            ({"what": "chosen"}, "Select dead letters"),
             ({"what": "chosen", "work": [str(number) for number in range(501)]}, "at most 500"),
-            ({"what": "matching", "filter": "since=nonsense"}, "a value of the filter is wrong"),
-            ({"what": "matching", "filter": "route=unknown"}, "a value of the filter is wrong"),
-            ({"what": "matching", "filter": "show=discarded"}, "dealt with already"),
-            ({"what": "matching", "filter": "show=replayed"}, "dealt with already"),
-            ({"what": "refused", "job": "7"}, "refused nothing"),
-            ({"what": "refused", "job": "x" * 30}, "refused nothing"),
+            ({"what": "matching", "filter": "since=nonsense"}, "contains an invalid value"),
+            ({"what": "matching", "filter": "route=unknown"}, "contains an invalid value"),
+            ({"what": "matching", "filter": "show=discarded"}, "already resolved"),
+            ({"what": "matching", "filter": "show=replayed"}, "already resolved"),
+            ({"what": "refused", "job": "7"}, "refused no dead letters"),
+            ({"what": "refused", "job": "x" * 30}, "refused no dead letters"),
         ],
     )
     def test_an_unclear_choice_makes_no_preview(self, client: Client, form: dict[str, Any], said: str) -> None:
@@ -128,7 +128,7 @@ class TestChoice:
 
     def test_names_of_nothing_are_told(self, client: Client) -> None:
         made = preview(client, work=["nothing", "é", dead("1").work_id])
-        assert "2 of the chosen are not dead" in client.get(f"{LIST}previews/{made.id}/").content.decode()
+        assert "2 of the selected are not dead" in client.get(f"{LIST}previews/{made.id}/").content.decode()
 
 
 class TestCounting:
@@ -213,8 +213,8 @@ class TestCounting:
         rows.replay_row(replayed, "processed")
         made = preview(client, work=[replayed.work_id, dead("2", discarded_at=now()).work_id])
         content = client.get(f"{LIST}previews/{made.id}/").content.decode()
-        assert "replayed already, and that replay has not died" in content
-        assert "a discarded item is not replayed" in content
+        assert "already replayed, and that replay has not failed" in content
+        assert "discarded dead letters cannot be replayed" in content
 
     def test_an_order_that_could_suffer_is_a_warning(self, client: Client) -> None:
         with recording() as seen:
@@ -224,7 +224,7 @@ class TestCounting:
         made = preview(client, what="matching")
         content = client.get(f"{LIST}previews/{made.id}/").content.decode()
         assert made.expected.after_newer == 1
-        assert "would run after newer work of the same source has succeeded" in content
+        assert "would run after newer work of the same source has succeeded" in " ".join(content.split())
 
     def test_counting_under_current_versions_is_another_preview(self, client: Client) -> None:
         with recording() as seen:
@@ -305,11 +305,11 @@ class TestStart:
     @pytest.mark.parametrize(
         ("form", "said"),
         [
-            ({"reason": " "}, "needs a reason"),
-            ({"rate": "-1"}, "the rate is a whole number"),
-            ({"rate": "many"}, "the rate is a whole number"),
-            ({"rate": "100001"}, "the rate is a whole number"),
-            ({"rate": "²"}, "the rate is a whole number"),
+            ({"reason": " "}, "enter a reason"),
+            ({"rate": "-1"}, "enter the rate as a whole number"),
+            ({"rate": "many"}, "enter the rate as a whole number"),
+            ({"rate": "100001"}, "enter the rate as a whole number"),
+            ({"rate": "²"}, "enter the rate as a whole number"),
         ],
     )
     def test_an_incomplete_confirmation_starts_nothing(self, client: Client, form: dict[str, str], said: str) -> None:
@@ -326,7 +326,7 @@ class TestStart:
             patch.setattr(membership, "PAGE", 1)
             made = preview(client, what="matching")
         response = client.post(f"{LIST}replay-start/", {"preview": made.id, "reason": "x"}, follow=True)
-        assert "not counted to the end" in str(next(iter(response.context["messages"])))
+        assert "counting is not complete" in str(next(iter(response.context["messages"])))
         assert jobs.newest(1) == []
 
     def test_a_preview_of_a_discard_starts_no_replay(self, client: Client) -> None:

@@ -69,7 +69,7 @@ class TestList:
         assert [line.job.id for line in lines] == [second.id, first.id]
         assert lines[1].progress.sentence == "2 of 2: 2 replayed"
         content = client.get(PATH).content.decode()
-        assert "everything that was open" in content
+        assert "all open dead letters" in content
         assert "of no use" in content
 
     def test_every_job_is_on_one_page(self, client: Client) -> None:
@@ -164,7 +164,7 @@ class TestJob:
             job_id=job.id, place=1, work_item_id=9, work_id="evt:gone", namespace="default", state="done", replay_work_id="csp:gone"
         )
         content = client.get(f"{PATH}{job.id}/").content.decode()
-        assert "not kept" in content
+        assert "not retained" in content
         assert "/dead-letters/evt:gone/" not in content
 
     def test_an_unknown_job_is_not_found(self, client: Client) -> None:
@@ -207,7 +207,7 @@ class TestJob:
         part = client.get(path, {"was": "finished"}, headers=live)
         assert (part.status_code, part.headers["HX-Refresh"]) == (286, "true")
         page = client.get(path).content.decode()
-        assert "Of 3 replays: 1 processed, 1 dead again, 1 not kept any more." in page
+        assert "Of 3 replays: 1 processed, 1 dead again, 1 no longer retained." in page
         assert "data-live hx-get" not in page
 
     def test_the_count_of_replays_is_bounded(self, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,22 +230,24 @@ class TestJob:
 
     def test_where_it_stands_is_a_sentence(self) -> None:
         job = start(rate=200)
-        assert "No router is alive" in standing(job, 0)
-        assert "collects" in standing(job, 1)
+        assert "No router is online" in standing(job, 0)
+        assert "Collecting" in standing(job, 1)
         console_world.worker("router")
         dead()
         dead("2")
         job = fixed(start(rate=1))
-        assert standing(job, 1) == "It runs: at most 1 a second, so at least 2 s more."
-        assert standing(fixed(start(rate=0)), 1) == "It runs: as fast as it goes."
+        assert standing(job, 1) == "Running, at most 1 per second, at least 2 s left."
+        assert standing(fixed(start(rate=0)), 1) == "Running, without a rate limit."
         assert "paused" in standing(_as_job(bulk_jobs.pause(job.id, actor="a", reason="")), 1)
         assert "marked as skipped" in standing(_as_job(bulk_jobs.cancel(job.id, actor="a", reason="")), 1)
-        assert standing(run(job), 1) == "It was cancelled."
+        assert standing(run(job), 1) == "Cancelled."
 
     def test_progress_is_told_in_words_and_shares(self) -> None:
         job = empty_job(kind="discard", total=8, done=4, refused=1, skipped=1, deferred=1)
         told = progress(job)
-        assert told.sentence == "6 of 8: 4 discarded, 1 refused, 1 skipped, 1 behind another of their source, 1 waiting"
+        assert (
+            told.sentence == "6 of 8: 4 discarded, 1 refused, 1 skipped, 1 waiting for an earlier one of the same record, 1 waiting"
+        )
         assert [(share.name, share.x, share.width) for share in told.shares] == [
             ("done", 0.0, 50.0),
             ("refused", 50.0, 12.5),
@@ -253,7 +255,7 @@ class TestJob:
             ("deferred", 75.0, 12.5),
         ]
         assert (told.percent, told.waiting) == (75, 1)
-        assert progress(empty_job()).sentence == "0 of 0: nothing yet"
+        assert progress(empty_job()).sentence == "0 of 0: none yet"
 
 
 def _as_job(answer: Any) -> jobs.JobRow:
@@ -271,10 +273,10 @@ class TestVerbs:
         dead()
         job = start()
         for verb, form, state, said in (
-            ("pause", {"reason": "look first"}, JobState.PAUSED, "It is paused."),
+            ("pause", {"reason": "look first"}, JobState.PAUSED, "Job paused."),
             ("throttle", {"rate": "7"}, JobState.PAUSED, "The new rate"),
-            ("resume", {}, JobState.RUNNING, "It goes on."),
-            ("cancel", {"reason": "wrong filter"}, JobState.CANCELLED, "It is cancelled"),
+            ("resume", {}, JobState.RUNNING, "Job resumed."),
+            ("cancel", {"reason": "wrong filter"}, JobState.CANCELLED, "Job cancelled"),
         ):
             assert said in self.post(client, job.id, verb, **form)[0]
             found = jobs.find(job.id)
@@ -298,7 +300,7 @@ class TestVerbs:
 
     def test_a_cancel_needs_a_reason(self, client: Client) -> None:
         job = start()
-        assert "needs a reason" in self.post(client, job.id, "cancel")[0]
+        assert "enter a reason" in self.post(client, job.id, "cancel")[0]
         assert fixed(job).state is JobState.FINISHED
 
     @pytest.mark.parametrize("rate", ["", "-1", "x", "²", "1e3", "100001"])

@@ -99,8 +99,8 @@ def test_a_refused_form_keeps_what_was_typed_but_not_the_secret() -> None:
 @pytest.mark.parametrize(
     ("form", "sentence"),
     [
-        ({"pack": "default/none"}, "choose one of the packs"),
-        ({"pack": HOSTILE}, "choose one of the packs"),
+        ({"pack": "default/none"}, "select an installed pack"),
+        ({"pack": HOSTILE}, "select an installed pack"),
         ({"origin": "own", "secret": ""}, "the secret is empty"),
         ({"origin": "own", "secret": " copied\n"}, "white space"),
         ({"public_url": "ftp://x"}, "must be a URL"),
@@ -129,7 +129,7 @@ def test_the_slug_of_another_endpoint_is_refused() -> None:
 def test_a_pack_without_a_signature_gets_an_endpoint_without_a_secret() -> None:
     factories.install(settings={"signature": {"kind": "none"}})
     response = admin().post(CREATE, {**FORM, "pack": "default/generic"})
-    assert "checks no signature" in response.content.decode()
+    assert "does not check signatures" in response.content.decode()
     assert live(Endpoint.objects.get()) == []
 
 
@@ -150,7 +150,7 @@ def test_a_rotation_keeps_the_old_secret_for_the_overlap_and_shows_the_new_one_o
     assert fresh in content
     assert old not in content
     page = client.get(f"/admin/endpoints/{endpoint.id}/").content.decode()
-    assert "the one before, counts until" in page
+    assert "previous secret, valid until" in page
     assert fresh not in page
     assert AuditEntry.objects.filter(action="endpoint.rotate", actor="administrator").count() == 1
 
@@ -169,7 +169,7 @@ def test_an_old_secret_stops_at_once_only_for_a_reason() -> None:
     endpoint = made()
     client = admin()
     (message,) = said(rotate(client, endpoint, overlap="0s"))
-    assert "needs a reason" in message
+    assert "enter a reason" in message
     rotate(client, endpoint, overlap="0s", reason="it leaked")
     assert len(live(Endpoint.objects.get())) == 1
     (message,) = said(rotate(client, Endpoint.objects.get(), overlap="soon"))
@@ -219,7 +219,7 @@ def test_a_locked_configuration_refuses_changes_in_a_sentence_but_still_takes_te
         assert any("HEADRACE_CONFIG_LOCKED" in message for message in said(response)), path
     assert Endpoint.objects.get().secrets == endpoint.secrets
     sent = client.post(f"/admin/endpoints/{endpoint.id}/try/", {"headers": "", "body": "[]"}, follow=True)
-    assert "was sent" in said(sent)[0]
+    assert "sent" in said(sent)[0]
 
 
 def stages(client: Client, endpoint: Endpoint, query: str = "") -> list[tuple[str, str]]:
@@ -255,7 +255,7 @@ def test_a_test_delivery_is_signed_received_routed_and_marked(pack: str, setting
     client = admin()
     assert stages(client, endpoint)[0] == ("waiting", "now")
     response = try_it(client, endpoint)
-    assert "was sent" in said(response)[0]
+    assert "sent" in said(response)[0]
     receipt = Receipt.objects.get()
     assert json.loads(receipt.headers)["user-agent"] == f"{MARK} by administrator"
     query = f"?{response.redirect_chain[0][0].partition('?')[2]}"
@@ -277,7 +277,7 @@ def test_an_unrouted_delivery_says_what_to_publish() -> None:
     client = admin()
     try_it(client, endpoint)
     router.drain_receipts()
-    assert "no route takes issues.opened: publish one" in client.get(f"/admin/endpoints/{endpoint.id}/connect/").content.decode()
+    assert "no route matches issues.opened: publish one" in client.get(f"/admin/endpoints/{endpoint.id}/connect/").content.decode()
 
 
 def test_a_failed_signature_is_seen_with_its_reason_and_admitted_after_the_secret_was_mended() -> None:
@@ -296,12 +296,12 @@ def test_a_failed_signature_is_seen_with_its_reason_and_admitted_after_the_secre
     assert "no secret of the endpoint matches the signature in X-Hub-Signature-256" in content
     reverify = f"/admin/endpoints/{endpoint.id}/reverify/"
     (message,) = said(client.post(reverify, {}, follow=True))
-    assert "needs a reason" in message
+    assert "enter a reason" in message
     (message,) = said(client.post(reverify, {"reason": "look"}, follow=True))
-    assert "still not verified" in message
+    assert "still fails its signature check" in message
     rotate(client, endpoint, origin="own", secret="their secret")
     (message,) = said(client.post(reverify, {"reason": "the right secret"}, follow=True))
-    assert message == "Admitted 1 of the deliveries that were kept."
+    assert message == "Admitted 1 of the kept deliveries."
     assert Receipt.objects.count() == 1
     assert UnverifiedDelivery.objects.get().admitted_receipt_id == Receipt.objects.get().id
 
@@ -371,4 +371,6 @@ def test_failures_that_were_not_kept_are_counted() -> None:
     moment = now()
     SignatureFailures.objects.create(endpoint="default/crm", minute=moment.replace(second=0, microsecond=0), failures=3)
     SignatureFailures.objects.create(endpoint="default/crm", minute=moment - timedelta(hours=3), failures=50)
-    assert "3 did not verify and were not kept" in admin().get(f"/admin/endpoints/{endpoint.id}/connect/").content.decode()
+    assert (
+        "3 failed the signature check and were not kept" in admin().get(f"/admin/endpoints/{endpoint.id}/connect/").content.decode()
+    )

@@ -44,7 +44,7 @@ def test_a_pack_is_installed_with_its_settings(admin: Client) -> None:
     assert (entry.actor, entry.target, entry.reason) == ("administrator", "default/generic", "shop")
     content = admin.get("/admin/packs/").content.decode()
     assert "source_id = &quot;order.id&quot;" in content
-    assert "No endpoint: nothing can be delivered to it." in content
+    assert "No endpoint yet, so it receives no deliveries." in content
 
 
 @pytest.mark.parametrize(
@@ -53,9 +53,9 @@ def test_a_pack_is_installed_with_its_settings(admin: Client) -> None:
         ({"name": "nothing"}, "there is no pack"),
         ({"name": HOSTILE}, "there is no pack"),
         ({"namespace": "Not A Slug"}, "namespace: "),
-        ({"settings": "kind ="}, "the settings are not TOML"),
+        ({"settings": "kind ="}, "the settings are not valid TOML"),
         ({"settings": 'colour = "red"'}, "has no setting 'colour'"),
-        ({"settings": "a" * 70_000}, "at most 65536"),
+        ({"settings": "a" * 70_000}, "the limit is 65536"),
         ({"settings": "at = 2026-01-01"}, "are refused"),
     ],
 )
@@ -72,7 +72,7 @@ def test_an_upgrade_is_a_new_incarnation_and_an_old_page_does_nothing(admin: Cli
     assert (
         f'Upgrade to <bdi class="exact">{pack.registered()["hubspot"].version}</bdi>' in admin.get("/admin/packs/").content.decode()
     )
-    assert do(admin, row, "upgrade") == "Upgraded hubspot 0 → 1; 1 routes have a new version, 1 endpoints moved."
+    assert do(admin, row, "upgrade") == "Upgraded hubspot 0 → 1; 1 routes got a new version, 1 endpoints were moved."
     assert Pack.objects.get(state="installed").id != row.id
     assert "was upgraded or removed in the meantime" in do(admin, row, "upgrade")
     assert Pack.objects.count() == 2
@@ -81,11 +81,11 @@ def test_an_upgrade_is_a_new_incarnation_and_an_old_page_does_nothing(admin: Cli
 
 def test_a_pack_is_disabled_for_a_reason_and_enabled_again(admin: Client) -> None:
     row = factories.install("hubspot")
-    assert "needs a reason" in do(admin, row, "disable")
-    assert do(admin, row, "disable", reason="maintenance") == "Disabled: deliveries are answered 503."
-    assert do(admin, row, "disable", reason="no more", discard="1") == "Disabled: deliveries are answered 410."
+    assert "enter a reason" in do(admin, row, "disable")
+    assert do(admin, row, "disable", reason="maintenance") == "Disabled. Deliveries get 503."
+    assert do(admin, row, "disable", reason="no more", discard="1") == "Disabled. Deliveries get 410."
     assert "are answered 410" in admin.get("/admin/packs/").content.decode()
-    assert do(admin, row, "enable") == "It takes deliveries again."
+    assert do(admin, row, "enable") == "Enabled. Deliveries are accepted again."
     assert Pack.objects.get().state == "installed"
     assert list(AuditEntry.objects.order_by("id").values_list("action", "reason")) == [
         ("pack.disable", "maintenance"),
@@ -98,19 +98,19 @@ def test_a_pack_is_removed_once_everything_is_routed(admin: Client) -> None:
     row = factories.install("hubspot")
     factories.route(row, "contact")
     waiting = factories.receipt(row, "[]")
-    assert "needs a reason" in do(admin, row, "remove")
+    assert "enter a reason" in do(admin, row, "remove")
     assert "receipts that are not routed yet" in do(admin, row, "remove", reason="bye")
     waiting.delete()
     assert do(admin, row, "remove", reason="bye").startswith("Removed hubspot 1")
     assert Pack.objects.get().state == "removed"
     assert not models.Route.objects.get().is_current
-    assert "No pack is installed" in admin.get("/admin/packs/").content.decode()
+    assert "No packs installed" in admin.get("/admin/packs/").content.decode()
 
 
 def test_settings_are_changed_in_place(admin: Client) -> None:
     row = factories.install()
     assert "are refused" in do(admin, row, "settings", settings='nothing = "x"', reason="x")
-    assert do(admin, row, "settings", settings='source_id = "order.id"', reason="orders").startswith("Changed")
+    assert do(admin, row, "settings", settings='source_id = "order.id"', reason="orders").startswith("Saved")
     assert AuditEntry.objects.get(action="pack.configure").reason == "orders"
 
 
@@ -141,7 +141,7 @@ def test_a_locked_configuration_changes_no_pack(admin: Client, settings: LazySet
 
 def test_a_pack_that_no_module_has_says_so(admin: Client) -> None:
     factories.install("acme")
-    assert "No module of this process has this pack" in admin.get("/admin/packs/").content.decode()
+    assert "This process has not loaded the pack" in admin.get("/admin/packs/").content.decode()
 
 
 def test_connections_name_the_routes_that_use_them_and_no_secret(admin: Client) -> None:

@@ -119,7 +119,7 @@ def test_the_record_of_a_source_is_shown_masked(monkeypatch: pytest.MonkeyPatch)
     assert "ada@example.com" not in content
     assert "9007199254740993" in content
     Record.objects.update(properties=json.dumps({"a": {"value": 1, "ordinal": 1}}), source_id="alone")
-    assert "Its events are not kept any more" in client.get(path(id="alone")).content.decode()
+    assert "The events are no longer retained" in client.get(path(id="alone")).content.decode()
 
 
 def test_an_unknown_source_is_not_found() -> None:

@@ -46,13 +46,13 @@ def test_several_matches_are_listed_and_can_be_narrowed() -> None:
     assert [match.way for match in ask(client, q="4242").context["trace"].matches] == ["event", "source_id"]
     narrowed = ask(client, q="4242", **{"as": "source_id"})
     assert [event.source_id for event in narrowed.context["trace"].events] == ["4242"]
-    assert "Also in any other way" in narrowed.content.decode()
+    assert "Search in all fields" in narrowed.content.decode()
     assert "as=source_id" in ask(client, q="4242").content.decode()
 
 
 def test_nothing_says_what_was_looked_for() -> None:
     text = Markup(ask(console_world.client("viewer"), q="no such thing").content.decode()).text
-    for shown in ("Nothing has the id no such thing", "delivery id of a receipt", "number of an event", "source lane", "30 days"):
+    for shown in ("No match for no such thing", "delivery id of a receipt", "number of an event", "source lane", "30 days"):
         assert shown in text, shown
 
 

@@ -42,5 +42,5 @@ def test_a_queued_successor_is_told_from_other_blocked_work() -> None:
 
 def test_the_legend_counts_each_kind_once() -> None:
     picture = strip([item(1, "processing", lane_holder_key="lane"), item(2, "blocked"), item(3, "blocked")], NOON)
-    assert picture.legend == [("processing", "▶", "running", 1), ("blocked", "■", "blocked behind earlier work", 2)]
+    assert picture.legend == [("processing", "▶", "running", 1), ("blocked", "■", "blocked by earlier work", 2)]
     assert WORDS.keys() == SIGNS.keys()

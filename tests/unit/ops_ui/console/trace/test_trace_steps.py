@@ -97,7 +97,7 @@ def test_retries_say_when_they_were_due_again() -> None:
         ("Due again", 5, "retrying"),
         ("Attempt 2 failed", 13, "running"),
         ("Due again", 6, "retrying"),
-        ("Claimed last", 1, "waiting"),
+        ("Last claimed", 1, "waiting"),
         ("Processed", 1, "running"),
     ]
     assert [step.note for step in way.steps if step.kind == "failed"] == ["retry: no", "retry: no"]
@@ -131,7 +131,7 @@ def test_an_event_and_a_receipt_without_work_have_a_way_too() -> None:
     pending = receipt(id=9, state="quarantined", received_at=at(10), last_error="not JSON\nmore", next_attempt_at=at(90))
     made = ways(found(receipt(), conflict, pending, unrouted), at(20))
     assert [[step.name for step in way.steps] for way in made] == [
-        ["Received", "Now", "Tried again"],
+        ["Received", "Now", "Next attempt"],
         ["Received", "Kept as evidence"],
         ["Received", "Admitted"],
     ]
@@ -142,7 +142,7 @@ def test_an_event_whose_work_was_left_out_says_nothing_about_it() -> None:
     orphan = event(work_id=None)
     assert ways(found(receipt(), orphan, truncated=True), at(20)) == []
     (way,) = ways(found(receipt(), orphan), at(20))
-    assert way.steps[-1].note == "its work is not kept any more"
+    assert way.steps[-1].note == "its work is no longer retained"
 
 
 def test_only_the_newest_ways_are_told() -> None:

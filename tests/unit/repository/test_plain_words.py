@@ -1,0 +1,110 @@
+"""What people read is said in the field's words: no word that an operator at three in the morning would have to translate.
+
+Read are the texts of templates, the sentences in the code (not its docstrings), help texts of commands, and documents. A folder that keeps
+the rule is named in FOLDERS; add the next one there.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[3]
+FOLDERS: Final = ("templates", "ops_ui", "projection/inspection")
+"""Folders and files whose texts are held to the words; a folder counts with all below it."""
+INSTEAD: Final = {
+    r"mend(s|ed|ing)?": "fix",
+    r"anew": "again, or a new one",
+    r"(is|are|was|were) away": "unavailable",
+    r"(is|are|was|were) back": "recovered",
+    r"well again": "recovered",
+    r"of ours": "name what it is",
+    r"go(es)? by": "is based on, uses",
+    r"goes on|go on": "continues",
+    r"tells": "shows, reports",
+    r"time-outs?": "timeout",
+    r"set-up": "configuration, setup",
+    r"rooms?": "stage",
+    r"laid out": "formatted",
+    r"by itself": "automatically",
+    r"by hand": "manually",
+    r"any more": "no longer",
+    r"nobody|somebody|whoever": "name the component or the role",
+    r"(?<!there )(is|are) no(?! longer)": "is not a",
+    r"doubled": "duplicated",
+    r"(items|starts|deliveries|events) a (second|minute|hour|day)": "per second, per minute …",
+    r"(has|have) died|died": "failed",
+    r"deaths": "dead letters",
+    r"chosen": "selected",
+    r"(keep|keeps|kept|keeping) apart": "keep for inspection",
+    r"come to (its|an) end": "finished",
+    r"gathers?|gathered": "collects",
+    r"runs? to (its|their) end": "finishes",
+    r"in force": "active, current",
+    r"audit trail": "audit log",
+}
+"""Words as a regular expression of whole words, and what is said instead."""
+ALLOWED: Final[dict[tuple[str, str], str]] = {}
+"""(path, found text): the reason why it stays."""
+_BANNED: Final = re.compile("|".join(rf"(?<![\w/.-])(?:{words})(?![\w/-]|\.\w)" for words in INSTEAD), re.IGNORECASE)
+_TEMPLATE_TAGS: Final = re.compile(r"\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}", re.DOTALL)
+_MARKUP: Final = re.compile(r"<(?:script|style)\b.*?</(?:script|style)>|<[^>]*>", re.DOTALL)
+_READ_ATTRIBUTES: Final = re.compile(r'\b(?:title|aria-label|placeholder|alt)="([^"]*)"')
+
+
+def sentences_of_code(text: str) -> Iterator[str]:
+    """String constants that people read: with a space or a capital at their beginning, and not a docstring."""
+    tree = ast.parse(text)
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings
+        if is_text and (" " in node.value or node.value[:1].isupper()):
+            yield node.value
+
+
+def sentences_of_template(text: str) -> Iterator[str]:
+    yield from _READ_ATTRIBUTES.findall(_TEMPLATE_TAGS.sub(" ", text.replace('"{{', "{{").replace('}}"', "}}")))
+    yield " ".join(_MARKUP.sub("\n", _TEMPLATE_TAGS.sub(" ", text)).split())
+
+
+def sentences_of_glossary(text: str) -> Iterator[str]:
+    for word in tomllib.loads(text)["words"]:
+        yield from (word[part] for part in ("word", "short", "more") if part in word)
+
+
+READERS: Final = {
+    ".py": sentences_of_code,
+    ".html": sentences_of_template,
+    ".md": lambda text: [text],
+    ".toml": sentences_of_glossary,
+}
+
+
+def files() -> Iterator[Path]:
+    for name in FOLDERS:
+        path = ROOT / name
+        yield from sorted(path.rglob("*")) if path.is_dir() else [path]
+
+
+def test_people_read_the_words_of_the_field() -> None:
+    found = []
+    for path in files():
+        reader = READERS.get(path.suffix)
+        if reader is None or "migrations" in path.parts:
+            continue
+        where = str(path.relative_to(ROOT))
+        for sentence in reader(path.read_text(encoding="utf-8")):
+            for match in _BANNED.finditer(sentence):
+                if (where, match.group()) not in ALLOWED:
+                    around = " ".join(sentence[max(match.start() - 40, 0) : match.end() + 40].split())
+                    found.append(f"{where}: {match.group()!r} in … {around} …")
+    assert found == []
+
+
+def test_each_exception_is_still_needed() -> None:
+    for (where, words), _reason in ALLOWED.items():
+        assert words in (ROOT / where).read_text(encoding="utf-8"), (where, words)
