@@ -93,7 +93,7 @@ def test_of_two_dead_letters_of_one_source_the_later_one_waits_for_the_replay_of
     first, second = generations(7)
     messages = post(console_world.client("operator"), work=[first.work_id, second.work_id])
     assert messages[0].startswith("Replayed as ")
-    assert messages[1].startswith(f"{second.work_id} was not replayed: {first.work_id} of the same source is replayed first")
+    assert messages[1].startswith(f"{second.work_id} was not replayed: {first.work_id} of the same record is replayed first")
     assert AuditEntry.objects.filter(action="work.replay").count() == 1
 
 

@@ -238,7 +238,7 @@ class TestJob:
         job = fixed(start(rate=1))
         assert standing(job, 1) == "Running, at most 1 per second, at least 2 s left."
         assert standing(fixed(start(rate=0)), 1) == "Running, without a rate limit."
-        assert "paused" in standing(_as_job(bulk_jobs.pause(job.id, actor="a", reason="")), 1)
+        assert "Paused" in standing(_as_job(bulk_jobs.pause(job.id, actor="a", reason="")), 1)
         assert "marked as skipped" in standing(_as_job(bulk_jobs.cancel(job.id, actor="a", reason="")), 1)
         assert standing(run(job), 1) == "Cancelled."
 
