@@ -19,7 +19,7 @@ STATE_DIR: Path = _env["STATE_DIR"] or BASE_DIR / ".local"
 for _needed in ("DATABASE_URL", "SECRET_KEY", "ENCRYPTION_KEYS"):
     if not _env[_needed]:
         raise environment.BadSetting(
-            f"HEADRACE_{_needed} is not set; start with script/server or script/manage (which make one) or set it in the environment."
+            f"HEADRACE_{_needed} is not set; start with script/server or script/manage (which create it), or set it in the environment."
         )
 
 for _target, _means in (("ALERT_URL", "ALERT_SECRET"), ("ALERT_MAIL", "MAIL_URL")):

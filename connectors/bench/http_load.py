@@ -59,7 +59,7 @@ def post(port: int, requests: Mapping[int, bytes], concurrency: int) -> Load:
             while len(load.answers) < len(requests):
                 ready = selector.select(SILENT_SECONDS)
                 if not ready:
-                    raise BenchFailed(f"the web server said nothing for {SILENT_SECONDS:g} s")
+                    raise BenchFailed(f"the web server sent nothing for {SILENT_SECONDS:g} s")
                 for key, _ in ready:
                     sender = key.data
                     if not sender.receive():

@@ -234,7 +234,9 @@ def _check_secrets(row: Pack, draft: EndpointDraft, values: Sequence[Secret]) ->
             f"endpoint {draft.slug!r} needs a secret: {row.name} checks by {scheme.name}; give secrets, e.g. env:NAME"
         )
     if len(values) > secrets.MAX_LIVE:
-        raise SecretRefused(f"endpoint {draft.slug!r} has {len(values)} secrets; at most {secrets.MAX_LIVE} can be live at once")
+        raise SecretRefused(
+            f"endpoint {draft.slug!r} has {len(values)} secrets; at most {secrets.MAX_LIVE} can be valid at the same time"
+        )
     for value in values:
         try:
             scheme.check_secret(value.value)

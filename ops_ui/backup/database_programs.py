@@ -50,7 +50,9 @@ def _first(names: tuple[str, ...], family: str | None = None) -> Program:
         found = Program(path, "mariadb" if "MariaDB" in said else "mysql")
         if family in (None, found.family):
             return found
-    raise NoProgram(f"There is no {' or '.join(names)} here; install it (on Debian and Ubuntu: apt-get install mariadb-client).")
+    raise NoProgram(
+        f"There is no {' or '.join(names)} on this host; install it (on Debian and Ubuntu: apt-get install mariadb-client)."
+    )
 
 
 @contextmanager

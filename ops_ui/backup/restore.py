@@ -62,7 +62,7 @@ def read_manifest(folder: Path) -> Manifest:
     except (OSError, ValueError, TypeError) as error:
         raise NotRestored(f"{folder} is not a backup ({error}); name the folder that holds {MANIFEST}.") from None
     if manifest.format != FORMAT:
-        raise NotRestored(f"{folder} has format {manifest.format}, and this version reads format {FORMAT}.")
+        raise NotRestored(f"{folder} has format {manifest.format}, but this version reads only format {FORMAT}.")
     return manifest
 
 
@@ -73,7 +73,7 @@ def _refuse_what_is_not_empty() -> None:
         raise NotRestored(f"The database {name} is not empty; point HEADRACE_DATABASE_URL at a new one, or drop this one first.")
     spool: Path = settings.HEADRACE_SPOOL_DIR
     if any(path.suffix == ".journal" for path in spool.rglob("*")):
-        raise NotRestored(f"The spool {spool} holds deliveries; start the service to drain it, or move it aside.")
+        raise NotRestored(f"The spool {spool} contains deliveries; start the service to drain it, or move it away.")
 
 
 def _load(program: Program, dump: Path) -> None:

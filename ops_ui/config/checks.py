@@ -97,7 +97,7 @@ def check_tls(**_: Any) -> Found:
     return [
         problem(
             8,
-            f"The database server {entry['HOST']} is on another host, and HEADRACE_DATABASE_URL does not ask for TLS.",
+            f"The database server {entry['HOST']} is on another host, but HEADRACE_DATABASE_URL does not enable TLS.",
             "Add ?ssl=required, or ?ssl=verify-full&ca=/path/to/ca.pem, to the URL.",
         )
     ]

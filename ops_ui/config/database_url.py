@@ -116,7 +116,7 @@ def _options(parts: SplitResult) -> dict[str, str]:
 def _name(parts: SplitResult) -> str:
     name = unquote(parts.path.removeprefix("/"))
     if not name:
-        raise _bad("names no database; end it with /headrace, for example")
+        raise _bad("has no database; add one at its end, such as /headrace")
     if "/" in name or "\0" in name or len(name) > LONGEST_NAME:
         raise _bad(f"has an invalid database name; use at most {LONGEST_NAME} characters without a slash")
     return name
@@ -125,7 +125,7 @@ def _name(parts: SplitResult) -> str:
 def _user(parts: SplitResult) -> str:
     user = unquote(parts.username or "")
     if not user:
-        raise _bad("names no user; write it as mysql://user:password@host/headrace")
+        raise _bad("has no user; write it as mysql://user:password@host/headrace")
     return user
 
 
@@ -141,7 +141,7 @@ def _tls(options: Mapping[str, str]) -> dict[str, Any]:
                 f"names ca={ca}, which is not a file; give the absolute path of the PEM file of the server's certificate authority"
             )
         return {"ssl_mode": "VERIFY_IDENTITY", "ssl": {"ca": ca}}
-    raise _bad("has TLS options that do not fit; use ssl=required, or ssl=verify-full together with ca=/path/to/ca.pem")
+    raise _bad("has invalid TLS options; use ssl=required, or ssl=verify-full together with ca=/path/to/ca.pem")
 
 
 def datetime_of(text: str) -> datetime | None:

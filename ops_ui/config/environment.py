@@ -197,11 +197,13 @@ def _value(name: str, setting: Setting, environ: Mapping[str, str]) -> Any:
     raw, path = environ.get(variable), environ.get(file_variable)
     if path:
         if raw:
-            raise BadSetting(f"{variable} and {file_variable} are both set; keep one of them.")
+            raise BadSetting(f"{variable} and {file_variable} are both set; remove one of them.")
         try:
             raw = (CHECKOUT / Path(path).expanduser()).read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise BadSetting(f"{file_variable} names a file that cannot be read ({error}); fix the path or its rights.") from None
+            raise BadSetting(
+                f"{file_variable} names a file that cannot be read ({error}); correct the path or its permissions."
+            ) from None
         if not raw:
             raise BadSetting(f"{file_variable} names {path}, which is empty; put the value there or unset {file_variable}.")
     if not raw:

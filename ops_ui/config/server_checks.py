@@ -35,7 +35,7 @@ def check_server(databases: Sequence[str] | None = None, **_: Any) -> Found:
     found: Found = []
     for connection in (connections[alias] for alias in databases or ()):
         if connection.vendor != "mysql":
-            message = f"The database engine is {connection.vendor}, and Headrace runs on MariaDB, MySQL and TiDB only."
+            message = f"The database engine is {connection.vendor}, but Headrace runs only on MariaDB, MySQL and TiDB."
             found.append(problem(1, message, "Set HEADRACE_DATABASE_URL to a mysql://, mariadb:// or tidb:// URL."))
             continue
         try:

@@ -128,7 +128,7 @@ def main(arguments: list[str]) -> int:
     """Exit code 0, 2 for a configuration that must be mended first, 1 when a step failed."""
     try:
         if arguments not in ([], [SCHEMA_ONLY], [DEPLOYED]):
-            raise CannotStart(f"The preparation takes {SCHEMA_ONLY} or {DEPLOYED} or nothing, and not {' '.join(arguments)!r}.")
+            raise CannotStart(f"The argument must be {SCHEMA_ONLY}, {DEPLOYED} or omitted, not {' '.join(arguments)!r}.")
         django.setup()
         prepare(*arguments)
     except (ImproperlyConfigured, CannotStart) as error:

@@ -11,7 +11,7 @@ from projection.runtime.django_q.cluster import run_cluster
 
 
 class Command(ClusterCommand):  # type: ignore[misc]  # django-q2 has no types
-    help = "Starts the django-q2 cluster with the resident router and claim workers."
+    help = "Starts the django-q2 cluster with the resident router and workers."
 
     def handle(self, *args: Any, **options: Any) -> None:  # noqa: ARG002  # Django's signature
         run_cluster(SCHEDULES, once=bool(options.get("run_once", False)))

@@ -105,7 +105,7 @@ def test_a_server_that_always_hangs_up_ends_the_run() -> None:
 
 def test_a_server_that_says_nothing_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_load, "SILENT_SECONDS", 0.05)
-    with server(in_turn([b""])) as port, pytest.raises(BenchFailed, match="said nothing"):
+    with server(in_turn([b""])) as port, pytest.raises(BenchFailed, match="sent nothing"):
         post(port, requests(1), 1)
 
 

@@ -72,9 +72,9 @@ def test_the_programs_read_every_text_as_it_is(text: str) -> None:
 
 def test_no_program_is_an_answer_that_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)
-    with pytest.raises(NoProgram, match="no mariadb-dump or mysqldump here; install it"):
+    with pytest.raises(NoProgram, match="no mariadb-dump or mysqldump on this host; install it"):
         dump_program()
-    with pytest.raises(NoProgram, match="no mysql here"):
+    with pytest.raises(NoProgram, match="no mysql on this host"):
         load_program("mysql")
 
 
