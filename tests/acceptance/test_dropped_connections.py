@@ -271,13 +271,13 @@ def assert_refuses_writes(site: Service) -> None:
     site.until(lambda: site.request("GET", "/readyz")[0] == 503, "it says that it is not ready")
     status, answer = site.request("GET", "/readyz")
     assert (status, answer["code"]) == (503, "database_read_only")
-    assert "takes no writes" in answer["reason"]
+    assert "is read-only" in answer["reason"]
     assert "headrace_database_writable 0.0" in site.request("GET", "/metrics")[1]
     assert site.manage("health", expect=2)["reasons"][0]["code"] == "database_read_only"
 
 
 def read_only_lines(site: Service) -> list[dict[str, Any]]:
-    return [one for one in lines(*site.processes) if "takes no writes" in one.get("reason", "")]
+    return [one for one in lines(*site.processes) if "is read-only" in one.get("reason", "")]
 
 
 def test_a_server_that_becomes_read_only_is_waited_for(site: Service, server: PrivateServer, receiver: Receiver) -> None:

@@ -115,7 +115,7 @@ def _received(receipt: Receipt, seen: Seen) -> tuple[Stage, ...]:
     return (
         Stage("waiting", "done"),
         Stage("received", "done", at, f"receipt {receipt.id}"),
-        Stage("verified", "done", at, "with a live secret, or no signature required"),
+        Stage("verified", "done", at, "with a valid secret, or no signature required"),
         _routed(receipt, seen),
     )
 

@@ -92,7 +92,7 @@ def test_rotation_without_overlap_stops_the_old_secret_at_once(github):
 
 def test_rotating_to_the_secret_in_force_is_refused(github):
     create()
-    with pytest.raises(SecretRefused, match="in force already"):
+    with pytest.raises(SecretRefused, match="already active"):
         rotate(A)
 
 

@@ -110,7 +110,7 @@ def test_an_endpoint_that_is_not_there_ends_with_1() -> None:
 def test_a_file_that_is_not_there_stops_before_anything_is_stored(tmp_path: Path) -> None:
     open_endpoint(slug="shop")
     good = lines(tmp_path / "a.jsonl", '{"id": 1}')
-    with pytest.raises(CommandError, match="is no file") as stopped:
+    with pytest.raises(CommandError, match="is not a file") as stopped:
         call_command("receive", "shop", good, str(tmp_path / "missing.jsonl"))
     assert stopped.value.returncode == 2
     assert Receipt.objects.count() == 0

@@ -102,7 +102,7 @@ def test_it_is_not_ready_and_says_why() -> None:
     with read_only_server():
         response = Client().get("/readyz")
         assert (response.status_code, response.json()["code"]) == (503, "database_read_only")
-        assert "takes no writes" in response.json()["reason"]
+        assert "is read-only" in response.json()["reason"]
         code, health = run("health")
         assert (code, health["ready"], health["reasons"][0]["code"]) == (2, False, "database_read_only")
         assert "headrace_database_writable 0.0" in Client().get("/metrics").content.decode()

@@ -25,6 +25,6 @@ def test_why_says_that_all_places_are_taken() -> None:
         item = WorkItem.objects.get(state="pending")
         reason = why(item)
         assert (reason.code, reason.until) == ("limited", None)
-        assert reason.sentence == "Limited by api to 3 at once, and so many run."
+        assert reason.sentence == "Concurrency limit api reached: 3 of 3 running."
         report(attempts[0])
         assert why(item).code == "due"
