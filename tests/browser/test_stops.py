@@ -42,7 +42,7 @@ def test_a_lane_is_held_from_the_list_on_and_released_from_the_reason(visit: Vis
     visit.page.get_by_role("link", name="Show the lane's hold").click()
     visit.page.fill("input[name=reason]", "reviewed")
     visit.page.get_by_role("button", name="Release").click()
-    expect(visit.page.locator(".messagelist")).to_contain_text("Lane contact:42 is released.")
+    expect(visit.page.locator(".messagelist")).to_contain_text("Lane contact:42 released.")
     assert not LaneHold.objects.exists()
     assert list(AuditEntry.objects.order_by("id").values_list("action", "reason")) == [
         ("lane.hold", "account under review"),
@@ -64,7 +64,7 @@ def test_a_route_is_paused_and_resumed(visit: Visit) -> None:
     visit.page.get_by_role("link", name="Show the pause").click()
     visit.page.get_by_label("Reason to resume route contact").fill("moved")
     visit.page.get_by_role("button", name="Resume").click()
-    expect(visit.page.locator(".messagelist")).to_contain_text("The route contact is resumed.")
+    expect(visit.page.locator(".messagelist")).to_contain_text("Resumed route contact.")
     assert not Route.objects.get().is_paused
     assert visit.complaints == []
 

@@ -106,7 +106,7 @@ def test_a_pause_anywhere_above(paused: str) -> None:
     item = work_row(event_row(factories.route(pack, "orders")))
     {"namespace": Namespace, "pack": Pack, "route": Route}[paused].objects.update(paused_at=now())
     names = {"namespace": "namespace default", "pack": "pack generic", "route": "route orders"}
-    assert f"The {names[paused]} is paused" in why(item).sentence
+    assert f"{names[paused]} paused" in why(item).sentence.lower()
 
 
 def test_a_pause_that_is_over_is_no_reason() -> None:
