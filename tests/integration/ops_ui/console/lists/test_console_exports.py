@@ -38,7 +38,6 @@ NO_LIST = {
     "index": "counts, each with a link to its list",
     "trace": "a form, until something is looked for; then it is `trace-found` here",
     "source": "one record, named by its parameters",
-    "login": "a form",
     "new_endpoint": "a form",
     "publish_route": "a form",
     "words": "texts of ours",
