@@ -111,7 +111,7 @@ def standing(job: JobRow, routers: int) -> str:
 
 def _stopped(job: JobRow) -> str:
     if job.state is JobState.PAUSED:
-        return "Paused until someone resumes it."
+        return "Paused. Resume the job to continue."
     if job.state is JobState.CANCELLED:
         return "Cancelled." if job.finished else "Cancelled; the remaining items are being marked as skipped."
     return "Finished." if job.total else "Finished: no dead letters matched."

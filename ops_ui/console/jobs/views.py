@@ -58,7 +58,7 @@ def listing(request: HttpRequest) -> HttpResponseBase:
     context = {"found": found, "lines": [_line(job) for job in found.rows], "at_start": cursor is None}
     if request.headers.get("HX-Request"):
         return render(request, "console/jobs/job_rows.html", context)
-    return show(request, "console/jobs/jobs.html", "Replays", **context)
+    return show(request, "console/jobs/jobs.html", "Bulk jobs", **context)
 
 
 def _confirmed() -> QuerySet[Job]:

@@ -89,7 +89,7 @@ def test_a_successor_without_an_active_generation_says_so() -> None:
 
 def test_a_held_lane_says_who_and_why() -> None:
     why = explain(item(), around(hold=("ann", AGO, "vendor outage")))
-    assert (why.code, why.sentence) == ("held", "Lane held by ann since 2026-01-01T11:50:00.000000Z: vendor outage")
+    assert (why.code, why.sentence) == ("held", "Lane held by ann since 2026-01-01T11:50:00.000000Z: vendor outage.")
 
 
 def test_a_pause_says_what_is_paused() -> None:
