@@ -100,7 +100,7 @@ def test_a_running_job_moves_on_by_itself_until_it_is_paused(visit: Visit) -> No
     visit.page.clock.install()
     visit.open(f"/admin/replays/{job.id}/")
     assert findings(visit) == []
-    expect(visit.page.locator(".progress-big")).to_contain_text("0 of 0: nothing yet")
+    expect(visit.page.locator(".progress-big")).to_contain_text("0 of 0: none yet")
     fixed(job)
     with visit.page.expect_response(lambda response: "/admin/replays/" in response.url):
         visit.page.clock.run_for(2_100)
