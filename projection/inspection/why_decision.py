@@ -102,7 +102,9 @@ def _stopped(item: WorkItem, around: Surroundings) -> Why | None:
     if around.hold is not None:
         actor, since, reason = around.hold
         ends = f" The hold ends at {iso(around.hold_ends)}." if around.hold_ends else ""
-        return Why("held", _ended(f"Lane held by {actor} since {iso(since)}: {_quote(reason)}") + ends, until=around.hold_ends)
+        return Why(
+            "held", _with_full_stop(f"Lane held by {actor} since {iso(since)}: {_quote(reason)}") + ends, until=around.hold_ends
+        )
     return None
 
 
@@ -111,10 +113,10 @@ def _paused(pause: Block) -> Why:
     because = f": {_quote(pause.reason)}" if pause.reason else ""
     ends = f" The pause ends at {iso(pause.until)}." if pause.until else ""
     sentence = f"{pause.kind.capitalize()} {pause.name} paused{by} since {iso(pause.since)}{because}"
-    return Why("paused", _ended(sentence) + ends, until=pause.until)
+    return Why("paused", _with_full_stop(sentence) + ends, until=pause.until)
 
 
-def _ended(sentence: str) -> str:
+def _with_full_stop(sentence: str) -> str:
     """The sentence with a full stop, whatever its quoted reason ends with."""
     return sentence if sentence.endswith(".") else f"{sentence}."
 
