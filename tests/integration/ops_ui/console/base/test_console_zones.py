@@ -106,7 +106,7 @@ def test_times_are_in_the_zone_of_the_viewer_and_in_utc_on_hover() -> None:
         page = client.get(world.paths["audit"]).content.decode()
         assert f'title="2026-07-01 10:00:00.000005 UTC">{shown}<' in page
         assert f"When ({name})" in page
-        assert f"Times: {name}</button>" in page
+        assert f"Times: {name}</button>" in " ".join(page.split())
 
 
 def test_a_zone_holds_for_its_own_request_only() -> None:
