@@ -129,7 +129,7 @@ def test_a_pack_is_disabled_and_enabled(admin: Visit) -> None:
     page.click("text=Change this pack")
     page.fill("form[action$='/upgrade/'] input[name=reason]", "maintenance")
     page.click("button:text-is('Disable')")
-    expect(page.locator(".messagelist")).to_contain_text("are answered 503")
+    expect(page.locator(".messagelist")).to_contain_text("Deliveries get 503")
     page.click("text=Change this pack")
     quiet(admin)
     page.click("button:text-is('Enable')")

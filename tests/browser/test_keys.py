@@ -28,7 +28,7 @@ def test_a_dead_letter_is_found_ticked_and_opened_by_keys(visit: Visit) -> None:
     boxes = visit.page.locator('input[name="work"]')
     expect(visit.page.locator('input[name="work"]:checked')).to_have_count(1)
     expect(boxes.nth(1)).to_be_checked()
-    expect(visit.page.locator("[data-chosen-count]")).to_have_text("(1 chosen)")
+    expect(visit.page.locator("[data-chosen-count]")).to_have_text("(1 selected)")
     press(visit.page, "k", "x", "j", "x")
     expect(boxes.nth(0)).to_be_checked()
     expect(boxes.nth(1)).not_to_be_checked()
@@ -45,7 +45,7 @@ def test_a_dead_letter_is_found_ticked_and_opened_by_keys(visit: Visit) -> None:
 def test_the_question_mark_shows_the_keys_and_escape_leads_back(visit: Visit) -> None:
     visit.open("/admin/receipts/")
     press(visit.page, "?")
-    shown = visit.page.get_by_role("dialog", name="Keys")
+    shown = visit.page.get_by_role("dialog", name="Keyboard shortcuts")
     expect(shown).to_be_visible()
     expect(shown).to_contain_text("go to Dead letters")
     assert findings(visit) == []
@@ -104,13 +104,13 @@ def test_keys_are_turned_off_on_their_page(visit: Visit) -> None:
     expect(visit.page.get_by_role("button", name="Shortcuts are off")).to_be_visible()
     visit.page.locator("main").focus()
     press(visit.page, "?", "/", "g", "d")
-    expect(visit.page.get_by_role("dialog", name="Keys")).to_be_hidden()
+    expect(visit.page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_hidden()
     expect(visit.page.locator("[data-quick-trace]")).not_to_be_focused()
     assert visit.page.url.endswith("/admin/help/keys/")
     visit.page.get_by_role("button", name="Shortcuts are off").click()
     visit.page.locator("main").focus()
     press(visit.page, "?")
-    expect(visit.page.get_by_role("dialog", name="Keys")).to_be_visible()
+    expect(visit.page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
 
 
 def test_a_question_mark_beside_a_heading_leads_to_its_word(visit: Visit) -> None:
