@@ -150,7 +150,7 @@ def test_bulk_forms_work_without_script(visit: Visit, monkeypatch: pytest.Monkey
     page = context.new_page()
     page.goto(f"{visit.address}/admin/dead-letters/")
     page.get_by_role("button", name="Replay all…").click()
-    page.get_by_role("button", name="Count on").click()
+    page.get_by_role("button", name="Continue counting").click()
     page.fill("input[name=reason]", "r")
     page.get_by_role("button", name="Replay 3").click()
     expect(page.get_by_role("heading", name=re.compile("Replay job"))).to_be_visible()
