@@ -50,7 +50,7 @@ def test_ticks_of_dead_letters_survive_what_comes_in_above_them(visit: Visit) ->
     expect(page.locator('input[name="work"]')).to_have_count(3)
     expect(page.locator('input[name="work"]:checked')).to_have_count(1)
     expect(page.locator(f'input[value="{first}"]')).to_be_checked()
-    expect(page.locator("[data-chosen-count]")).to_have_text("(1 chosen)")
+    expect(page.locator("[data-chosen-count]")).to_have_text("(1 selected)")
     expect(page.get_by_role("button", name="Replay selected…")).to_be_enabled()
     expect(page.locator(f'input[value="{first}"]')).to_be_focused()
     assert findings(visit) == []
@@ -65,7 +65,7 @@ def test_a_dead_letter_that_somebody_else_discarded_takes_its_tick_along(visit: 
     refresh(page)
     expect(page.locator('input[name="work"]')).to_have_count(1)
     expect(page.locator(f'input[value="{first}"]')).to_be_checked()
-    expect(page.locator("[data-chosen-count]")).to_have_text("(1 chosen)")
+    expect(page.locator("[data-chosen-count]")).to_have_text("(1 selected)")
 
 
 def test_rows_do_not_move_under_the_pointer(visit: Visit) -> None:
