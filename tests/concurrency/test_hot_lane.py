@@ -72,7 +72,7 @@ def test_a_retrying_head_is_not_overtaken_and_its_lane_s_depth_costs_a_claim_not
         report(head, State.RETRY, outcome="retry", error="no", delay_ms=600_000)
         second = WorkItem.objects.get(source_lane="contact:hot", lane_position=2)
         reason = why(second)
-        assert "retry" in reason.sentence
+        assert "retries at" in reason.sentence
         assert reason.blocking_work_id == head.claimed.item.work_id
         assert reason.until is not None
         costs = []

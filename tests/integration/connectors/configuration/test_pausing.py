@@ -62,7 +62,7 @@ def test_deliveries_are_stored_and_admitted_while_nothing_runs(kind: Kind) -> No
         item = WorkItem.objects.order_by("id")[0]
         reason = why(item)
         assert reason.code == "paused"
-        assert f"{kind} {NAMES[kind]} is paused by ann since" in reason.sentence
+        assert f"{kind.capitalize()} {NAMES[kind]} paused by ann since" in reason.sentence
         assert "key is changed" in reason.sentence
         assert (done.backlog.count, done.backlog.oldest, done.backlog.is_exact) == (1, item.created_date, True)
         assert do_resume(kind).backlog.count == 3
