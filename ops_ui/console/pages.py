@@ -14,7 +14,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from ops_ui.console.base.navigation import Room
+from ops_ui.console.base.navigation import Entry
 from ops_ui.console.lists import exports, keyset
 from ops_ui.console.lists.cells import ConsoleTable, Sorting
 from ops_ui.console.lists.exports import Export
@@ -30,20 +30,20 @@ Urls = tuple[tuple[str, Callable[..., HttpResponseBase], str], ...]
 
 
 def page(
-    room: Room,
+    here: Entry,
 ) -> Callable[[Callable[Concatenate[HttpRequest, P], HttpResponseBase]], Callable[Concatenate[HttpRequest, P], HttpResponseBase]]:
-    """A GET page of `room`: 403 without its right (the site's login comes first), 405 for any method that could change state."""
+    """A GET page of `here`: 403 without its right (the site's login comes first), 405 for any method that could change state."""
 
     def decorate(
         view: Callable[Concatenate[HttpRequest, P], HttpResponseBase],
     ) -> Callable[Concatenate[HttpRequest, P], HttpResponseBase]:
         @wraps(view)
         def inner(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
-            if not request.user.has_perm(room.permission):
+            if not request.user.has_perm(here.permission):
                 raise PermissionDenied(
-                    f"You do not have permission to open this page ({room.permission}). Ask an administrator to add you to a group."
+                    f"You do not have permission to open this page ({here.permission}). Ask an administrator to add you to a group."
                 )
-            request.room = room  # type: ignore[attr-defined]  # read by the navigation (console.ConsoleSite.each_context)
+            request.here = here  # type: ignore[attr-defined]  # read by the navigation (console.ConsoleSite.each_context)
             try:
                 return view(request, *args, **kwargs)
             except ObjectDoesNotExist as gone:  # removed while the page was read
@@ -69,7 +69,7 @@ class Listing:
     table: Callable[[list[Any]], ConsoleTable]
     empty: str
     """What to do next where nothing was ever stored."""
-    next_room: Room | None = None
+    next_page: Entry | None = None
     """Where that is done: the sentence ends with a link there, for whoever may enter."""
     order: keyset.Order = keyset.NEWEST_FIRST
     read: Callable[[Any, keyset.Cursor | None, int], keyset.Page] | None = None
@@ -89,7 +89,7 @@ def show_list(request: HttpRequest, listing: Listing, extra: Mapping[str, Any] |
     wanted = exports.requested(request)
     if wanted is not None:
         read = partial(_found, listing, filters, order)
-        return exports.answer(request, Export(room_of(request).name, read, listing.table), wanted)
+        return exports.answer(request, Export(entry_of(request).name, read, listing.table), wanted)
     cursor = keyset.Cursor.parse(request.GET.get("at", ""))
     found = _found(listing, filters, order, cursor, keyset.PAGE_SIZE)
     table = listing.table(found.rows)
@@ -100,17 +100,17 @@ def show_list(request: HttpRequest, listing: Listing, extra: Mapping[str, Any] |
         "found": found,
         "table": table,
         "empty": listing.empty,
-        "next_room": listing.next_room if listing.next_room and request.user.has_perm(listing.next_room.permission) else None,
+        "next_page": listing.next_page if listing.next_page and request.user.has_perm(listing.next_page.permission) else None,
         "at_start": cursor is None,
         **(extra or {}),
     }
     return show(request, listing.template, listing.title, **context)
 
 
-def room_of(request: HttpRequest) -> Room:
-    """The room of the page that is shown (`page` sets it)."""
-    room: Room = request.room  # type: ignore[attr-defined]  # set by `page`
-    return room
+def entry_of(request: HttpRequest) -> Entry:
+    """The navigation entry of the page that is shown (`page` sets it)."""
+    here: Entry = request.here  # type: ignore[attr-defined]  # set by `page`
+    return here
 
 
 def _order(request: HttpRequest, listing: Listing, filters: ListFilter | None) -> keyset.Order:

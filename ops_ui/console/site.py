@@ -1,4 +1,4 @@
-"""The admin site: Django's own, with the rooms of the console in front of its model pages."""
+"""The admin site: Django's own, with the pages of the console in front of its model pages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Urls = list[URLPattern | URLResolver]
 
 
 class ConsoleSite(AdminSite):
-    """`admin.site`: pages at `/admin/<room>/`, named `admin:<room>`; the index is the overview."""
+    """`admin.site`: pages at `/admin/<page>/`, named `admin:<page>`; the index is the overview."""
 
     site_header = "Headrace"
     site_title = "Headrace"
@@ -98,6 +98,6 @@ class ConsoleSite(AdminSite):
         return response
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
-        """The context of every admin page, with the rooms that this user may enter."""
-        current = getattr(request, "room", None) or (OVERVIEW if request.path_info.endswith("/admin/") else None)
-        return {**super().each_context(request), "sections": sections(request.user), "room": current, "keys": KEYS}
+        """The context of every admin page, with the pages that this user may open."""
+        current = getattr(request, "here", None) or (OVERVIEW if request.path_info.endswith("/admin/") else None)
+        return {**super().each_context(request), "sections": sections(request.user), "here": current, "keys": KEYS}

@@ -1,4 +1,4 @@
-"""Bounded counts of the rooms: what the overview and `/metrics` say, never a COUNT over a whole large table.
+"""Bounded counts of each stage: what the overview and `/metrics` say, never a COUNT over a whole large table.
 
 A count stops at its cap; a `Count` knows that it did. Every read goes through the index named beside it.
 """
@@ -57,9 +57,9 @@ def undiscarded_dead(cap: int) -> Count:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Since when the oldest row of a room waits; None = nothing waits there."""
+    """Since when the oldest row of a stage waits; None = nothing waits there."""
 
-    room: str
+    stage: str
     since: datetime | None
 
     def age(self, now: datetime) -> timedelta | None:

@@ -1,4 +1,4 @@
-"""Verbs of the engine as counters and histograms: subscribed to the log events (`projection/logs.py`), so that no room counts.
+"""Verbs of the engine as counters and histograms: subscribed to the log events (`projection/logs.py`), so that the engine counts nothing.
 
 Labels are bounded by configuration: namespaces, routes, queue classes, and codes of our own; never a record, a URL or another text
 from outside. What a process counts is lost with it unless PROMETHEUS_MULTIPROC_DIR is set (`counter_files.py`).

@@ -26,7 +26,7 @@ from ops_ui.monitoring import alerts, counter_files, counts, health, progress, s
 from projection.database import clock
 
 PREFIX: Final = "headrace_"
-ROOMS: Final = {paths.PREFIX: "ingress", "/admin/": "console"}
+AREAS: Final = {paths.PREFIX: "ingress", "/admin/": "console"}
 
 REQUESTS: Final = Counter("headrace_http_requests_total", "Responses by stage and status.", ["room", "stage", "status"])
 SECONDS: Final = Histogram(
@@ -46,17 +46,17 @@ class RequestMetrics:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         started = time.perf_counter()
         response = self.get_response(request)
-        room = next((name for prefix, name in ROOMS.items() if request.path_info.startswith(prefix)), "service")
-        seconds, requests = _series(room, str(response.status_code))
+        area = next((name for prefix, name in AREAS.items() if request.path_info.startswith(prefix)), "service")
+        seconds, requests = _series(area, str(response.status_code))
         seconds.observe(time.perf_counter() - started)
         requests.inc()
         return response
 
 
 @cache
-def _series(room: str, status: str) -> tuple[Histogram, Counter]:
+def _series(area: str, status: str) -> tuple[Histogram, Counter]:
     """The time series of these labels, which are few: looked up once, not for each request."""
-    return SECONDS.labels(room, room), REQUESTS.labels(room, room, status)
+    return SECONDS.labels(area, area), REQUESTS.labels(area, area, status)
 
 
 class DatabaseCollector(Collector):
@@ -94,7 +94,7 @@ def _families() -> Iterator[GaugeMetricFamily]:
     work = counts.work_by_state(counts.METRICS_CAP)
     yield _by_label("headrace_receipts", "Receipts", "state", _values(counts.receipts_by_state(counts.METRICS_CAP)))
     yield _by_label("headrace_work_items", "Work items", "state", _values(work))
-    waiting = {one.room: age.total_seconds() if (age := one.age(now)) is not None else 0.0 for one in counts.oldest_waiting()}
+    waiting = {one.stage: age.total_seconds() if (age := one.age(now)) is not None else 0.0 for one in counts.oldest_waiting()}
     yield _by_label(
         "headrace_oldest_waiting_seconds",
         "Age of the oldest waiting receipt or work item; 0 = nothing waits",
@@ -107,7 +107,7 @@ def _families() -> Iterator[GaugeMetricFamily]:
         labels=["room", "stage", "queue_class"],
     )
     for due in progress.due_ages():
-        ages.add_metric([due.room, due.room, due.queue_class], due.seconds(now))
+        ages.add_metric([due.stage, due.stage, due.queue_class], due.seconds(now))
     yield ages
     raised = {one.name: float(one.is_raised) for one in alerts.stored()}
     yield _by_label("headrace_alert_raised", "1 while an alert is raised", "alert", raised)

@@ -37,9 +37,9 @@ _known_classes: Final = set(queue_classes.WEIGHTS)
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """Since when the oldest of what is due waits in a room and queue class. (Receipts have no class: it is empty.)"""
+    """Since when the oldest of what is due waits in a stage and queue class. (Receipts have no class: it is empty.)"""
 
-    room: str
+    stage: str
     queue_class: str
     since: datetime | None
 
@@ -48,8 +48,8 @@ class Due:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
-    """What is known of a room: its oldest due row, when it last did something, and how many of its processes are alive."""
+class Stage:
+    """What is known of a stage: its oldest due row, when it last did something, and how many of its processes are alive."""
 
     oldest: Due
     moved_at: datetime | None
@@ -68,8 +68,8 @@ class Finding:
 def findings() -> list[Finding]:
     """What stands in the way of progress, now; none: all is well. About eight statements. Raises the database's error."""
     now = clock.now()
-    rooms = _rooms(now)
-    return [found for room in rooms if (found := judge(room, now, settings.HEADRACE_AGE_LIMIT_SECONDS)) is not None]
+    stages = _stages(now)
+    return [found for stage in stages if (found := judge(stage, now, settings.HEADRACE_AGE_LIMIT_SECONDS)) is not None]
 
 
 def due_ages() -> list[Due]:
@@ -109,16 +109,16 @@ def _work_due(classes: Sequence[str]) -> Iterator[tuple[str, datetime]]:
             yield name, from_db(since)
 
 
-def _rooms(now: datetime) -> list[Room]:
+def _stages(now: datetime) -> list[Stage]:
     ages = due_ages()
     moved: dict[str, list[datetime]] = {ROUTE: [], EXECUTE: []}
-    for room, at in _sql.fetch("read_movement"):
+    for stage, at in _sql.fetch("read_movement"):
         if at is not None:
-            moved[room].append(from_db(at))
+            moved[stage].append(from_db(at))
     alive = counts.workers_alive(now)
     return [
-        Room(_oldest([due for due in ages if due.room == room]), max(moved[room], default=None), alive.get(kind, 0))
-        for room, kind in ((ROUTE, "router"), (EXECUTE, "worker"))
+        Stage(_oldest([due for due in ages if due.stage == stage]), max(moved[stage], default=None), alive.get(kind, 0))
+        for stage, kind in ((ROUTE, "router"), (EXECUTE, "worker"))
     ]
 
 
@@ -127,19 +127,19 @@ def _oldest(ages: Sequence[Due]) -> Due:
     return min(ages, key=lambda due: due.since or datetime.max.replace(tzinfo=UTC))
 
 
-def judge(room: Room, now: datetime, age_limit_seconds: float) -> Finding | None:
-    """The gravest finding of a room: nobody is there, nobody moves, or it takes too long. A function of its arguments alone."""
-    since, waits = room.oldest.since, room.oldest.seconds(now)
+def judge(stage: Stage, now: datetime, age_limit_seconds: float) -> Finding | None:
+    """The gravest finding of a stage: nobody is there, nobody moves, or it takes too long. A function of its arguments alone."""
+    since, waits = stage.oldest.since, stage.oldest.seconds(now)
     if since is None:
         return None
-    is_route = room.oldest.room == ROUTE
-    who, what = ("router", "Deliveries have been waiting for a router") if is_route else ("worker", _work(room.oldest))
-    if not room.alive and waits > RESTART_SECONDS:
+    is_route = stage.oldest.stage == ROUTE
+    who, what = ("router", "Deliveries have been waiting for a router") if is_route else ("worker", _work(stage.oldest))
+    if not stage.alive and waits > RESTART_SECONDS:
         return Finding(
             "progress", f"no_{who}", f"{what} for {in_words(waits)}, but no {who} is online. Start the cluster (script/server)."
         )
-    idle = (now - max(since, room.moved_at or since)).total_seconds()
-    if room.alive and idle > (STUCK_ROUTER_SECONDS if is_route else STUCK_WORKERS_SECONDS):
+    idle = (now - max(since, stage.moved_at or since)).total_seconds()
+    if stage.alive and idle > (STUCK_ROUTER_SECONDS if is_route else STUCK_WORKERS_SECONDS):
         code = "router_stuck" if is_route else "workers_stuck"
         more = "its log" if is_route else "script/manage work list, work show and the worker log"
         return Finding(

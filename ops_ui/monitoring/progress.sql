@@ -30,9 +30,9 @@ WHERE x.LaneKey IS NULL OR (
 GROUP BY x.RouteId)
 
 -- name: read_movement
--- When each room last did something: the newest event and the newest receipt that was routed; the newest end of each kind, and the newest
+-- When each stage last did something: the newest event and the newest receipt that was routed; the newest end of each kind, and the newest
 -- failed attempt. One row of an index each (primary keys, ix_receipt_state, ix_work_terminal).
-(SELECT 'route' AS Room, CreatedDate AS At FROM `_System_ConnectorEvent` ORDER BY Id DESC LIMIT 1)
+(SELECT 'route' AS Stage, CreatedDate AS At FROM `_System_ConnectorEvent` ORDER BY Id DESC LIMIT 1)
 UNION ALL (SELECT 'route', RoutedAt FROM `_System_ConnectorReceipt` FORCE INDEX (ix_receipt_state)
   WHERE State = 'routed' ORDER BY State DESC, ReceivedAt DESC, Id DESC LIMIT 1)
 UNION ALL (SELECT 'execute', CreatedDate FROM `_System_ConnectorWorkFailure` ORDER BY Id DESC LIMIT 1)

@@ -73,7 +73,7 @@ def test_the_overview_refreshes_itself_until_it_is_paused(visit: Visit) -> None:
 def test_the_menu_opens_on_a_phone(visit: Visit) -> None:
     visit.page.set_viewport_size({"width": 400, "height": 800})
     visit.open("/admin/")
-    link = visit.page.locator("#rooms").get_by_text("Dead letters")
+    link = visit.page.locator("#navigation").get_by_text("Dead letters")
     expect(link).to_be_hidden()
     visit.page.click("text=Menu")
     expect(link).to_be_visible()

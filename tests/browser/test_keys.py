@@ -1,4 +1,4 @@
-"""The daily work by keys alone: rooms, rows, ticks, help; and no key is taken from whoever writes."""
+"""The daily work by keys alone: pages, rows, ticks, help; and no key is taken from whoever writes."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_keys_of_the_browser_stay_the_browsers(visit: Visit) -> None:
     for key in ("Control+j", "Alt+x", "Meta+k", "J", "q"):
         press(visit.page, key)
     expect(visit.page.locator("tbody tr:focus-within")).to_have_count(0)
-    press(visit.page, "g", "q", "d")  # an unknown room ends the sequence
+    press(visit.page, "g", "q", "d")  # an unknown page ends the sequence
     expect(visit.page).to_have_url(f"{visit.address}/admin/dead-letters/")
 
 

@@ -33,11 +33,11 @@ def test_a_slash_that_is_written_is_written(visit: Visit) -> None:
     visit.page.click("#trace-q")
     visit.page.keyboard.type("a/b")
     expect(visit.page.locator("#trace-q")).to_have_value("a/b")
-    visit.page.locator("#rooms a").first.focus()
+    visit.page.locator("#navigation a").first.focus()
     visit.page.keyboard.press("/")
     assert visit.page.evaluate(FOCUSED) == "quick-q"
     visit.page.keyboard.press("Escape")
-    assert visit.page.evaluate("document.activeElement.closest('#rooms') !== null")
+    assert visit.page.evaluate("document.activeElement.closest('#navigation') !== null")
     assert visit.complaints == []
 
 

@@ -32,7 +32,7 @@ def listing(request: HttpRequest) -> HttpResponseBase:
             filters=AuditFilter,
             table=AuditTable,
             empty="No entries yet. Every operator action is recorded here.",
-            next_room=navigation.PACKS,
+            next_page=navigation.PACKS,
             order=audit_reads.BY_TIME,
             read_in_order=audit_reads.find,
         ),

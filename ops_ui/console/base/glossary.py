@@ -13,13 +13,13 @@ SOURCE: Final = Path(__file__).with_name("glossary.toml")
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """`slug` is its place on the page; `short` fits a title; `more` is what else one wants to know. `room` leads to where it is seen."""
+    """`slug` is its place on the page; `short` fits a title; `more` is what else one wants to know. `page` is where it is seen."""
 
     slug: str
     word: str
     short: str
     more: str = ""
-    room: str = ""
+    page: str = ""
 
 
 def _read() -> tuple[Word, ...]:

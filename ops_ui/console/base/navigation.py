@@ -11,7 +11,7 @@ class HasPermissions(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class Entry:
     """One entry of the navigation. `name` is its URL's name within `admin:` and marks it as current.
 
     `key` goes there after `g`; `word` is what the glossary says of it.
@@ -25,30 +25,30 @@ class Room:
     word: str = ""
 
 
-OVERVIEW: Final = Room("index", "Overview", "projection.view_workitem", key="o")
-TRACE: Final = Room("trace", "Trace", "projection.view_event", key="t")
-RECEIPTS: Final = Room("receipts", "Receipts", "connectors.view_receipt", "Flow", "r", "receipt")
-EVENTS: Final = Room("events", "Events", "projection.view_event", "Flow", "e", "event")
-GENERATIONS: Final = Room("generations", "Generations", "projection.view_workitem", "Flow", "g", "generation")
-LANES: Final = Room("lanes", "Lanes", "projection.view_workitem", "Flow", "l", "lane")
-DEAD_LETTERS: Final = Room("dead_letters", "Dead letters", "projection.view_workitem", "Flow", "d", "dead-letter")
-JOBS: Final = Room("replays", "Bulk jobs", "projection.view_job", "Flow", "p", "replay")
-SOURCES: Final = Room("sources", "Sources", "projection.view_event", "Flow", "s", "source")
-RECORDS: Final = Room("records", "Records", "connectors.view_record", "Flow", "c")
-PACKS: Final = Room("packs", "Packs", "connectors.view_pack", "Configure", "k", "pack")
-ENDPOINTS: Final = Room("endpoints", "Endpoints", "connectors.view_endpoint", "Configure", "n", "endpoint")
-ROUTES: Final = Room("routes", "Routes", "connectors.view_route", "Configure", "u", "route")
-CONNECTIONS: Final = Room("connections", "Connections", "connectors.view_connection", "Configure", "b")
-UNVERIFIED: Final = Room("unverified", "Failed signatures", "connectors.view_unverifieddelivery", "Configure", "f")
-DESTINATIONS: Final = Room("destinations", "Destinations", "projection.view_destination", "Operations", "i", "destination")
-PAUSES: Final = Room("pauses", "Pauses", "connectors.view_namespace", "Operations", "h")
-WORKERS: Final = Room("workers", "Workers", "projection.view_worker", "Operations", "w", "claim")
-AUDIT: Final = Room("audit", "Audit log", "connectors.view_auditentry", "Operations", "a", "audit")
-WORDS: Final = Room("words", "Glossary", OVERVIEW.permission, "Help")
-KEYS: Final = Room("keys", "Keyboard shortcuts", OVERVIEW.permission, "Help")
-USERS: Final = Room("auth_user_changelist", "Users", "auth.view_user", "Operations")
+OVERVIEW: Final = Entry("index", "Overview", "projection.view_workitem", key="o")
+TRACE: Final = Entry("trace", "Trace", "projection.view_event", key="t")
+RECEIPTS: Final = Entry("receipts", "Receipts", "connectors.view_receipt", "Flow", "r", "receipt")
+EVENTS: Final = Entry("events", "Events", "projection.view_event", "Flow", "e", "event")
+GENERATIONS: Final = Entry("generations", "Generations", "projection.view_workitem", "Flow", "g", "generation")
+LANES: Final = Entry("lanes", "Lanes", "projection.view_workitem", "Flow", "l", "lane")
+DEAD_LETTERS: Final = Entry("dead_letters", "Dead letters", "projection.view_workitem", "Flow", "d", "dead-letter")
+JOBS: Final = Entry("replays", "Bulk jobs", "projection.view_job", "Flow", "p", "replay")
+SOURCES: Final = Entry("sources", "Sources", "projection.view_event", "Flow", "s", "source")
+RECORDS: Final = Entry("records", "Records", "connectors.view_record", "Flow", "c")
+PACKS: Final = Entry("packs", "Packs", "connectors.view_pack", "Configure", "k", "pack")
+ENDPOINTS: Final = Entry("endpoints", "Endpoints", "connectors.view_endpoint", "Configure", "n", "endpoint")
+ROUTES: Final = Entry("routes", "Routes", "connectors.view_route", "Configure", "u", "route")
+CONNECTIONS: Final = Entry("connections", "Connections", "connectors.view_connection", "Configure", "b")
+UNVERIFIED: Final = Entry("unverified", "Failed signatures", "connectors.view_unverifieddelivery", "Configure", "f")
+DESTINATIONS: Final = Entry("destinations", "Destinations", "projection.view_destination", "Operations", "i", "destination")
+PAUSES: Final = Entry("pauses", "Pauses", "connectors.view_namespace", "Operations", "h")
+WORKERS: Final = Entry("workers", "Workers", "projection.view_worker", "Operations", "w", "claim")
+AUDIT: Final = Entry("audit", "Audit log", "connectors.view_auditentry", "Operations", "a", "audit")
+WORDS: Final = Entry("words", "Glossary", OVERVIEW.permission, "Help")
+KEYS: Final = Entry("keys", "Keyboard shortcuts", OVERVIEW.permission, "Help")
+USERS: Final = Entry("auth_user_changelist", "Users", "auth.view_user", "Operations")
 
-ROOMS: Final = (
+ENTRIES: Final = (
     OVERVIEW,
     TRACE,
     RECEIPTS,
@@ -74,10 +74,10 @@ ROOMS: Final = (
 )
 
 
-def sections(user: HasPermissions) -> list[tuple[str, list[Room]]]:
-    """The rooms that `user` may enter, by section, in order; sections without one are left out."""
-    grouped: dict[str, list[Room]] = {}
-    for room in ROOMS:
-        if user.has_perm(room.permission):
-            grouped.setdefault(room.section, []).append(room)
+def sections(user: HasPermissions) -> list[tuple[str, list[Entry]]]:
+    """The pages that `user` may open, by section, in order; sections without one are left out."""
+    grouped: dict[str, list[Entry]] = {}
+    for entry in ENTRIES:
+        if user.has_perm(entry.permission):
+            grouped.setdefault(entry.section, []).append(entry)
     return list(grouped.items())

@@ -31,7 +31,7 @@ def listing(request: HttpRequest) -> HttpResponseBase:
             filters=EventFilter,
             table=lambda found: EventTable(found, names=labels.routes(row.route_id for row in found), hashes=hashes),
             empty="No events yet. The router turns receipts into events.",
-            next_room=navigation.WORKERS,
+            next_page=navigation.WORKERS,
         ),
     )
 

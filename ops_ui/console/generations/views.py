@@ -44,7 +44,7 @@ def listing(request: HttpRequest) -> HttpResponseBase:
             filters=GenerationFilter,
             table=lambda found: WorkTable(found, names=labels.routes(row.route_id for row in found)),
             empty="No work yet. Events that match a published route become work.",
-            next_room=navigation.ROUTES,
+            next_page=navigation.ROUTES,
         ),
     )
 

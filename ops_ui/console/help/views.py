@@ -13,8 +13,8 @@ from ops_ui.console.pages import Urls, page, show
 @page(navigation.WORDS)
 def words(request: HttpRequest) -> HttpResponseBase:
     """The glossary; each word leads to the page on which it is seen, where this person may enter it."""
-    open_rooms = {room.name: room for _, several in navigation.sections(request.user) for room in several}
-    lines = [(word, open_rooms.get(word.room)) for word in sorted(glossary.WORDS, key=lambda word: word.word.lower())]
+    may_open = {one.name: one for _, several in navigation.sections(request.user) for one in several}
+    lines = [(word, may_open.get(word.page)) for word in sorted(glossary.WORDS, key=lambda word: word.word.lower())]
     return show(request, "console/help/words.html", navigation.WORDS.title, lines=lines)
 
 

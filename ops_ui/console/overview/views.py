@@ -34,7 +34,7 @@ LANES_SHOWN: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One room of the flow: how many rows are there, since when the oldest waits, and the list behind it."""
+    """One stage of the flow: how many rows are there, since when the oldest waits, and the list behind it."""
 
     title: str
     count: Count
@@ -46,7 +46,7 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Age:
-    """Since when the oldest of a room waits, and how long its bar is (a percentage)."""
+    """Since when the oldest of a stage waits, and how long its bar is (a percentage)."""
 
     card: Card
     share: float
@@ -83,7 +83,7 @@ def _overview(request: HttpRequest) -> HttpResponseBase:
 def _facts(now: datetime, window: Window) -> dict[str, Any]:
     receipts = counts.receipts_by_state(CONSOLE_CAP)
     work = counts.work_by_state(CONSOLE_CAP)
-    waiting = {one.room: one for one in counts.oldest_waiting()}
+    waiting = {one.stage: one for one in counts.oldest_waiting()}
     alive = counts.workers_alive(now)
     dead = dead_reads.open_now()
     series = overview_reads.flow(window, now)

@@ -39,7 +39,7 @@ def listing(request: HttpRequest) -> HttpResponseBase:
             filters=ReceiptFilter,
             table=lambda found: ReceiptTable(found, names=labels.packs(row.pack_id for row in found), hashes=hashes),
             empty="No deliveries yet. Point a provider at an endpoint's URL, or load the demo (script/manage load_demo).",
-            next_room=navigation.ENDPOINTS,
+            next_page=navigation.ENDPOINTS,
         ),
     )
 
@@ -123,7 +123,7 @@ def unverified(request: HttpRequest) -> HttpResponseBase:
             filters=None,
             table=lambda found: UnverifiedTable(found, names=labels.endpoints(row.endpoint_id for row in found)),
             empty="No failed signatures. They appear here while their endpoint keeps them, and are never routed.",
-            next_room=navigation.ENDPOINTS,
+            next_page=navigation.ENDPOINTS,
         ),
     )
 

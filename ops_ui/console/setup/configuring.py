@@ -1,4 +1,4 @@
-"""What the actions of the configuration rooms share: the lock of configuration, and a refusal as a sentence."""
+"""What the actions of the configuration pages share: the lock of configuration, and a refusal as a sentence."""
 
 from __future__ import annotations
 

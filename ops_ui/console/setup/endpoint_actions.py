@@ -41,7 +41,7 @@ def optional_reason(request: HttpRequest) -> str:
 @action("connectors.add_endpoint")
 def create(request: HttpRequest) -> HttpResponse:
     """A new ingress URL; then the page that shows its secret, this once, and waits for the first delivery."""
-    request.room = navigation.ENDPOINTS  # type: ignore[attr-defined]  # read by the navigation, as pages set it
+    request.here = navigation.ENDPOINTS  # type: ignore[attr-defined]  # read by the navigation, as pages set it
     made = attempt(request, "No endpoint was created", partial(_create, request))
     if isinstance(made, list):
         return pages.new_form(request, typed(request.POST), made)
@@ -67,7 +67,7 @@ def _create(request: HttpRequest) -> tuple[Endpoint, str] | list[str]:
 @action("connectors.change_endpoint")
 def change(request: HttpRequest, endpoint_id: int) -> HttpResponse:
     """Other settings; its secrets stay."""
-    request.room = navigation.ENDPOINTS  # type: ignore[attr-defined]  # read by the navigation, as pages set it
+    request.here = navigation.ENDPOINTS  # type: ignore[attr-defined]  # read by the navigation, as pages set it
     endpoint, pack = _found(endpoint_id)
     done = attempt(request, "Nothing was changed", partial(_change, request, endpoint, pack))
     if isinstance(done, list):
@@ -89,7 +89,7 @@ def _change(request: HttpRequest, endpoint: Endpoint, pack: Pack) -> tuple[str, 
 @action("connectors.rotate_endpoint")
 def rotate(request: HttpRequest, endpoint_id: int) -> HttpResponse:
     """A new secret in force; the one before lives on for the overlap, or stops at once (which needs a reason)."""
-    request.room = navigation.ENDPOINTS  # type: ignore[attr-defined]  # read by the navigation, as pages set it
+    request.here = navigation.ENDPOINTS  # type: ignore[attr-defined]  # read by the navigation, as pages set it
     endpoint, pack = _found(endpoint_id)
     done = attempt(request, "Nothing was rotated", partial(_rotate, request, endpoint, pack))
     if done is None:

@@ -53,7 +53,7 @@ def listing(request: HttpRequest) -> HttpResponseBase:
             filters=None,
             table=RouteTable,
             empty="No routes published. Deliveries are stored but not processed. Install a pack first, then publish a route.",
-            next_room=navigation.PACKS,
+            next_page=navigation.PACKS,
             template="console/setup/routes.html",
         ),
         {"may_publish": configuring.may_change(request, PUBLISH), "locked": configuring.lock_sentence()},
@@ -134,7 +134,7 @@ def _form(
 @action(PUBLISH)
 def try_out(request: HttpRequest) -> HttpResponse:
     """A dry run: the same page with every problem, or with what the route would change and take. Nothing is written."""
-    request.room = navigation.ROUTES  # type: ignore[attr-defined]  # read by the navigation, as pages set it
+    request.here = navigation.ROUTES  # type: ignore[attr-defined]  # read by the navigation, as pages set it
     as_text = request.POST.get("as") == "text"
     asked = route_forms.fields(endpoint_forms.live_everywhere())
     if not as_text:
@@ -192,7 +192,7 @@ def publish(request: HttpRequest) -> HttpResponse:
     text = request.POST.get("text", "")
     done = configuring.attempt(request, "Nothing was published", partial(_publish, request, text))
     if done is None:
-        request.room = navigation.ROUTES  # type: ignore[attr-defined]  # read by the navigation, as pages set it
+        request.here = navigation.ROUTES  # type: ignore[attr-defined]  # read by the navigation, as pages set it
         return _form(request, route_forms.fields(endpoint_forms.live_everywhere()), text, as_text=True)
     facts = done.route_facts
     if done.created:

@@ -44,7 +44,7 @@ def listing(request: HttpRequest) -> HttpResponseBase:
             filters=RecordFilter,
             table=RecordTable,
             empty="No records yet. A route with the flow “record_table” keeps the latest state of each record here.",
-            next_room=navigation.ROUTES,
+            next_page=navigation.ROUTES,
         ),
     )
 

@@ -33,7 +33,7 @@ def listing(request: HttpRequest) -> HttpResponseBase:
             filters=SourceFilter,
             table=_table,
             empty="No sources yet. A source appears with its first event.",
-            next_room=navigation.RECEIPTS,
+            next_page=navigation.RECEIPTS,
             read=lambda filters, cursor, size: source_reads.sources(filters.which(), cursor, size),
         ),
     )

@@ -1,5 +1,5 @@
 "use strict";
-// Keys for the daily work: ? shows them, / searches, g and a letter goes to a room, j and k move through rows, x ticks one. Enter is the
+// Keys for the daily work: ? shows them, / searches, g and a letter goes to a page, j and k move through rows, x ticks one. Enter is the
 // browser's own.
 // None of them changes anything that is stored, none is taken from a field, and the page of the keys turns them off.
 {
@@ -46,10 +46,10 @@
     const isGoing = goSince !== null && performance.now() - goSince < SEQUENCE_MS;
     goSince = null;
     if (isGoing) {
-      const room = document.querySelector(`#rooms a[data-go="${CSS.escape(event.key)}"]`);
-      if (room) {
+      const link = document.querySelector(`#navigation a[data-go="${CSS.escape(event.key)}"]`);
+      if (link) {
         event.preventDefault();
-        location.assign(room.href);
+        location.assign(link.href);
       }
       return;
     }

@@ -93,7 +93,7 @@ class TestMetrics:
         assert found["headrace_oldest_waiting_seconds", "retry/retry"] == 0
         assert (found["headrace_workers_alive", "worker"], found["headrace_workers_alive", "router"]) == (1, 0)
 
-    def test_answers_are_counted_by_room(self) -> None:
+    def test_answers_are_counted_by_area(self) -> None:
         client = Client()
         before = samples(client).get(("headrace_http_requests_total", "console/console/200"), 0)
         client.get("/admin/login/")

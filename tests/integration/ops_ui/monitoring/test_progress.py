@@ -52,8 +52,8 @@ def codes() -> list[str]:
 
 
 def ages() -> dict[str, bool]:
-    """Room or queue class → whether something is due there."""
-    return {due.queue_class or due.room: due.since is not None for due in progress.due_ages()}
+    """Stage or queue class → whether something is due there."""
+    return {due.queue_class or due.stage: due.since is not None for due in progress.due_ages()}
 
 
 def waiting(site: Ingress, seconds: float = 10_000, **route: Any) -> WorkItem:

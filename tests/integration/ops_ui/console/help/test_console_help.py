@@ -1,4 +1,4 @@
-"""Help: each word is explained once, each room has a key of its own, and what an empty page says leads on."""
+"""Help: each word is explained once, each one has a key of its own, and what an empty page says leads on."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def test_words_are_unique_and_short_enough_for_a_title() -> None:
     slugs = [word.slug for word in glossary.WORDS]
     assert len(slugs) == len(set(slugs))
     assert [word.word for word in glossary.WORDS if len(word.short) > LONGEST_TITLE] == []
-    known = {room.name for room in navigation.ROOMS}
-    assert {word.room for word in glossary.WORDS if word.room} <= known
-    assert {room.word for room in navigation.ROOMS if room.word} <= set(slugs)
+    known = {one.name for one in navigation.ENTRIES}
+    assert {word.page for word in glossary.WORDS if word.page} <= known
+    assert {one.word for one in navigation.ENTRIES if one.word} <= set(slugs)
 
 
-def test_no_two_rooms_have_the_same_key() -> None:
-    keys = [room.key for room in navigation.ROOMS if room.key]
+def test_no_two_pages_have_the_same_key() -> None:
+    keys = [one.key for one in navigation.ENTRIES if one.key]
     assert len(keys) == len(set(keys))
     assert all(re.fullmatch("[a-z]", key) for key in keys)
 
@@ -66,11 +66,11 @@ def test_the_keys_are_those_of_the_rooms_that_one_may_enter() -> None:
 def test_every_list_has_its_word_beside_its_heading() -> None:
     client = console_world.client("administrator")
     world = World(0, 0, 0, "", "", "", 0, 0)
-    for room in navigation.ROOMS:
-        name = {"dead_letters": "dead-letters"}.get(room.name, room.name)
-        if room.word and name in LISTS:
+    for one in navigation.ENTRIES:
+        name = {"dead_letters": "dead-letters"}.get(one.name, one.name)
+        if one.word and name in LISTS:
             page = client.get(world.paths[name]).content.decode()
-            assert f'href="/admin/help/words/#{room.word}"' in page, name
+            assert f'href="/admin/help/words/#{one.word}"' in page, name
 
 
 @pytest.mark.parametrize("name", ["overview", *LISTS])

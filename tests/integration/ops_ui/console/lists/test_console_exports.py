@@ -101,8 +101,8 @@ def test_no_list_of_the_console_is_without_an_export(name: str) -> None:
         assert content(response).count("\n") >= 1
 
 
-def test_the_rooms_are_among_the_pages() -> None:
-    assert {room.name for room in navigation.ROOMS} - {"auth_user_changelist"} <= {*pages(), "index"}
+def test_the_entries_of_the_navigation_are_among_the_pages() -> None:
+    assert {one.name for one in navigation.ENTRIES} - {"auth_user_changelist"} <= {*pages(), "index"}
     assert NO_LIST.keys() <= {*pages(), "index"}
 
 

@@ -198,7 +198,7 @@ def test_counts_stop_at_their_cap() -> None:
 def test_the_oldest_waiting_row_gives_the_age() -> None:
     rows.work_row(rows.event_row(source_id="1"), State.PENDING, created_date=NOON)
     rows.work_row(rows.event_row(source_id="2"), State.PENDING)
-    waiting = {one.room: one for one in counts.oldest_waiting()}
+    waiting = {one.stage: one for one in counts.oldest_waiting()}
     assert waiting["pending"].age(NOON + timedelta(minutes=3)) == timedelta(minutes=3)
     assert waiting["route"].age(NOON) is None
 

@@ -87,7 +87,7 @@ def test_waiting_work_says_why() -> None:
     assert "Why is it not running?" in text
 
 
-def test_each_part_needs_the_right_of_its_room() -> None:
+def test_each_part_needs_the_permission_of_its_page() -> None:
     world = console_world.build()
     person = console_world.user(None, name="events-only")
     person.user_permissions.add(Permission.objects.get(codename="view_event"))
