@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -24,14 +24,9 @@ from ops_ui.console.lists.exports import Export
 from ops_ui.console.pages import Urls, page, show
 from projection.database import clock
 from projection.models import WorkItem
-from projection.refusals import Refused
-from projection.replay.decision import Deferred, Replayed
+from projection.replay.decision import Replayed
 from projection.replay.discard import Discarded
 from projection.states import State
-
-CHOSEN_AT_ONCE: Final = 200
-"""Dead items of one request and transaction: a page of them fits well; more is the work of a bulk job, which takes its time."""
-REFUSALS_SHOWN: Final = 5
 
 
 @page(navigation.DEAD_LETTERS)
@@ -90,52 +85,41 @@ def detail(request: HttpRequest, work_id: str) -> HttpResponseBase:
 
 @action("projection.replay_workitem")
 def replay(request: HttpRequest) -> HttpResponse:
-    """Replays the dead items named by `work`, for `reason`; each succeeds or is refused on its own."""
-    chosen = _chosen(request, "Nothing was replayed")
-    reason = reason_of(request, "Nothing was replayed") if chosen else None
-    if chosen and reason:
+    """Replays the dead item named by `work`, for `reason`. Several are a bulk job (`jobs/bulk.py`)."""
+    named = _named(request, "Nothing was replayed")
+    if named:
+        work_id, reason = named
         retarget = request.POST.get("retarget") == "1"
-        results = verbs.replay(chosen, actor=actor_of(request), reason=reason, retarget=retarget)
-        done = [one for one in results if isinstance(one, Replayed)]
-        if len(done) == 1:
-            messages.success(request, f"Replayed as {done[0].replay_work_id}.")
-        elif done:
-            messages.success(request, f"Replayed {len(done)} dead letters.")
-        _tell_left(request, [one for one in results if not isinstance(one, Replayed)], "replayed")
+        (result,) = verbs.replay([work_id], actor=actor_of(request), reason=reason, retarget=retarget)
+        if isinstance(result, Replayed):
+            messages.success(request, f"Replayed as {result.replay_work_id}.")
+        else:
+            messages.warning(request, f"{work_id} was not replayed: {result.reason}")
     return back(request, "admin:dead_letters")
 
 
 @action("projection.discard_workitem")
 def discard(request: HttpRequest) -> HttpResponse:
-    """Discards the dead items named by `work`, for `reason`; each succeeds or is refused on its own."""
-    chosen = _chosen(request, "Nothing was discarded")
-    reason = reason_of(request, "Nothing was discarded") if chosen else None
-    if chosen and reason:
-        results = [verbs.discard(work_id, actor=actor_of(request), reason=reason) for work_id in chosen]
-        done = sum(isinstance(one, Discarded) for one in results)
-        if done:
-            messages.success(
-                request, "Discarded. The dead letter is kept as evidence." if done == 1 else f"Discarded {done} dead letters."
-            )
-        _tell_left(request, [one for one in results if isinstance(one, Refused)], "discarded")
+    """Discards the dead item named by `work`, for `reason`. Several are a bulk job (`jobs/bulk.py`)."""
+    named = _named(request, "Nothing was discarded")
+    if named:
+        work_id, reason = named
+        result = verbs.discard(work_id, actor=actor_of(request), reason=reason)
+        if isinstance(result, Discarded):
+            messages.success(request, "Discarded. The dead letter is kept as evidence.")
+        else:
+            messages.warning(request, f"{work_id} was not discarded: {result.reason}")
     return back(request, "admin:dead_letters")
 
 
-def _chosen(request: HttpRequest, undone: str) -> list[str]:
-    chosen = list(dict.fromkeys(request.POST.getlist("work")))
-    if not chosen:
-        messages.error(request, f"{undone}: select at least one dead letter.")
-    elif len(chosen) > CHOSEN_AT_ONCE:
-        messages.error(request, f"{undone}: select at most {CHOSEN_AT_ONCE} dead letters here, or select all that match a filter.")
-        return []
-    return chosen
-
-
-def _tell_left(request: HttpRequest, left: Sequence[Refused | Deferred], verb: str) -> None:
-    for one in left[:REFUSALS_SHOWN]:
-        messages.warning(request, f"{one.id} was not {verb}: {one.reason}")
-    if len(left) > REFUSALS_SHOWN:
-        messages.warning(request, f"{len(left) - REFUSALS_SHOWN} more were not {verb}.")
+def _named(request: HttpRequest, undone: str) -> tuple[str, str] | None:
+    """The work id and the reason of the form. None: one is missing, and a message says so."""
+    chosen = request.POST.getlist("work")
+    if len(chosen) != 1:
+        messages.error(request, f"{undone}: name one dead letter. To act on several, select them in the list of dead letters.")
+        return None
+    reason = reason_of(request, undone)
+    return (chosen[0], reason) if reason else None
 
 
 URLS: Final[Urls] = (
