@@ -8,7 +8,7 @@ from typing import Final
 
 from django.conf import settings
 
-from connectors.ingress.spool import folder as spool_files
+from connectors.ingress.spool import files
 
 DRAINING_SECONDS: Final = 30.0
 """Younger than this, what waits is being drained; older, somebody should look."""
@@ -51,6 +51,6 @@ class SpoolStatus:
 
 def status() -> SpoolStatus:
     """As it is now. Two folder reads and a stat for each file, of which there are few."""
-    usage = spool_files.usage()
+    usage = files.usage()
     oldest = 0.0 if usage.oldest_ns is None else max(0.0, time.time() - usage.oldest_ns / 1e9)
     return SpoolStatus(usage.waiting_bytes, settings.HEADRACE_SPOOL_BYTES, oldest, usage.aside_files)

@@ -14,8 +14,7 @@ import pytest
 from connectors.delivery import Headers, IngressRequest
 from connectors.ingress import endpoint_facts
 from connectors.ingress.receipt_draft import draft_of
-from connectors.ingress.spool import folder as spool_files
-from connectors.ingress.spool import spooling
+from connectors.ingress.spool import files, spooling
 from connectors.ingress.spool.spooled import identified
 from projection.models import Event
 from tests.faults.children import Command, Nursery
@@ -70,7 +69,7 @@ def test_what_drains_the_spool(nursery: Nursery, tmp_path: Path, settings: Any) 
     kills = EveryPoint(nursery, spooled, {"settings": own, "constants": {"connectors.ingress.spool.drain.BATCH": 2}})
     for _ in kills:
         nursery.succeed(drain, settings=own)
-        assert spool_files.is_empty()
+        assert files.is_empty()
         world.go_on()
         world.assert_whole()
     assert rooms(kills.points) == {"drain._store"}

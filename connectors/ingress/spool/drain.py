@@ -24,10 +24,8 @@ from connectors.delivery import Outcome, ReceiptDraft
 from connectors.ingress import metrics
 from connectors.ingress.insert import insert_draft
 from connectors.ingress.outage import INGRESS
-from connectors.ingress.spool import folder as spool_files
-from connectors.ingress.spool import journal
-from connectors.ingress.spool import set_aside as spool_aside
-from connectors.ingress.spool.folder import Journal
+from connectors.ingress.spool import files, journal, set_aside
+from connectors.ingress.spool.files import Journal
 from connectors.ingress.spool.spooled import SpooledDelivery, UnknownRecord
 from projection.database import clock, outages
 from projection.database.transactions import error_code, is_server_conflict
@@ -93,7 +91,7 @@ class Drain:
         """
         done: Counter[str] = Counter()
         now = monotonic()
-        found = [one for one in spool_files.journals() if self._refusals.get(one, (0, now))[1] <= now]
+        found = [one for one in files.journals() if self._refusals.get(one, (0, now))[1] <= now]
         if not found:
             return done
         self._look_at_clocks()
@@ -179,14 +177,14 @@ class Drain:
         if tries < TRIES:
             alone = one.journal
             if alone.place is None:
-                alone = spool_files.put_alone(one.journal, one.start, journal.framed(one.payload, one.journal.key))
+                alone = files.put_alone(one.journal, one.start, journal.framed(one.payload, one.journal.key))
                 self._places[one.journal] = one.end
             self._refusals[alone] = tries, monotonic() + self._apart_seconds
             self._read_to.pop(alone, None)
             log_event("spool_refused", level="warning", endpoint=one.delivery.slug, reason=error_text(error), attempt=tries)
             return Counter(put_off=1)
         start = one.start if one.journal.place is None else one.journal.place
-        spool_aside.keep_refused(one.journal, start, one.payload, error_text(error))
+        set_aside.keep_refused(one.journal, start, one.payload, error_text(error))
         self._places[one.journal] = one.end
         metrics.DRAINED.labels("refused").inc()
         log_event(
@@ -198,8 +196,8 @@ class Drain:
 @contextmanager
 def alone() -> Iterator[bool]:
     """Hold this host's right to drain while the block runs; False = another process has it. Freed by the kernel after a kill."""
-    place = spool_files.folder()
-    spool_files.make_folder(place)
+    place = files.folder()
+    files.make_folder(place)
     fd = os.open(place / "drain.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         try:
@@ -240,7 +238,7 @@ def _tell(delivery: SpooledDelivery, outcome: Outcome) -> None:
 
 
 def _set_aside(one: Journal, start: int, content: bytes, kind: str) -> None:
-    spool_files.set_aside(f"{one.path.name}.{start}.{kind}", content)
+    files.set_aside(f"{one.path.name}.{start}.{kind}", content)
     metrics.DRAINED.labels(kind).inc()
     log_event("spool_damaged", level="error", state=kind, count=len(content), reason=f"bytes at {start} of {one.path.name}")
 

@@ -13,9 +13,7 @@ from typing import Final
 from django.db import connections
 
 from connectors.ingress.outage import INGRESS
-from connectors.ingress.spool import drain as spool_drain
-from connectors.ingress.spool import folder as spool_files
-from connectors.ingress.spool import last_known
+from connectors.ingress.spool import drain, files, last_known
 from connectors.ingress.spool.drain import Drain
 from projection.logs import log_event
 from projection.safe_text import error_text
@@ -37,7 +35,7 @@ class Keeper:
     def look(self) -> None:
         """Drain what waits, and write the endpoints down when it is time. Raises what goes wrong; nothing is lost by it."""
         try:
-            if not spool_files.is_empty():
+            if not files.is_empty():
                 self._drain.run()
             if self._known_at is None or monotonic() - self._known_at >= KNOWN_SECONDS:
                 last_known.write()
@@ -55,7 +53,7 @@ def _keep() -> None:
     pause = threading.Event()
     while True:
         try:
-            with spool_drain.alone() as ours:
+            with drain.alone() as ours:
                 if ours:
                     _look_again_and_again(pause)
         except OSError as error:

@@ -21,7 +21,7 @@ from connectors import secrets
 from connectors.ingress import endpoint_facts
 from connectors.ingress.endpoint_facts import EndpointFacts
 from connectors.ingress.outage import INGRESS
-from connectors.ingress.spool import folder as spool_files
+from connectors.ingress.spool import files
 from projection.database.catalogue import Sender
 
 _sql: Final = Sender(Path(__file__).parent, INGRESS)
@@ -62,10 +62,10 @@ def last_known(name: tuple[str, str]) -> EndpointFacts | None:
 def write() -> int:
     """Write what is known now of every open endpoint that spools; how many. One query. Raises the database's error, or OSError."""
     rows = [row for row in _sql.fetch("read_open_endpoints", most=MOST_ENDPOINTS) if endpoint_facts.facts_of(row).spools]
-    place = spool_files.folder()
+    place = files.folder()
     if not rows and not (place / FILE).exists():
         return 0
-    spool_files.make_folder(place)
+    files.make_folder(place)
     draft = place / f".{FILE}"
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
         json.dump({"at": time.time(), "rows": rows}, file)
@@ -77,7 +77,7 @@ def write() -> int:
 
 def _read_file() -> tuple[float, dict[tuple[str, str], tuple[Any, ...]]]:
     """When the file was written, and its rows by name; (0.0, {}) without a readable file."""
-    path = spool_files.folder() / FILE
+    path = files.folder() / FILE
     try:
         facts = path.stat()
         return _parsed(path, facts.st_ino, facts.st_mtime_ns)

@@ -14,9 +14,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from connectors.ingress.spool import folder as spool_files
-from connectors.ingress.spool import journal
-from connectors.ingress.spool.folder import Journal
+from connectors.ingress.spool import files, journal
+from connectors.ingress.spool.files import Journal
 from connectors.ingress.spool.spooled import SpooledDelivery, UnknownRecord
 
 REFUSED: Final = "refused"
@@ -70,19 +69,19 @@ class Aside:
 
 def found() -> list[Aside]:
     """Everything that was set aside, oldest first. Reads each file."""
-    return [_read(path) for path in spool_files.aside_files()]
+    return [_read(path) for path in files.aside_files()]
 
 
 def keep_refused(one: Journal, start: int, payload: bytes, reason: str) -> None:
     """Set a record aside that the database does not take, with what it said; doing it again changes nothing."""
-    name = Path(spool_files.name_of(one.created_ns, one.key, start)).with_suffix(f".{REFUSED}").name
-    spool_files.set_aside(f".{name}.reason", reason[:LONGEST_REASON].encode("utf-8", "replace"))
-    spool_files.set_aside(name, journal.framed(payload, one.key))
+    name = Path(files.name_of(one.created_ns, one.key, start)).with_suffix(f".{REFUSED}").name
+    files.set_aside(f".{name}.reason", reason[:LONGEST_REASON].encode("utf-8", "replace"))
+    files.set_aside(name, journal.framed(payload, one.key))
 
 
 def give_back(one: Aside) -> bool:
     """Let the drain try a refused delivery again; False = it is something else."""
-    if not spool_files.requeue(one.path):
+    if not files.requeue(one.path):
         return False
     _reason_of(one.path).unlink(missing_ok=True)
     return True

@@ -13,7 +13,7 @@ from typing import Final
 
 from connectors.delivery import Outcome, ReceiptDraft
 from connectors.ingress.endpoint_facts import EndpointFacts
-from connectors.ingress.spool import folder as spool_files
+from connectors.ingress.spool import files
 from connectors.ingress.spool.spooled import SpooledDelivery
 from connectors.ingress.spool.writer import SpoolFull, SpoolWriter
 from projection.logs import log_event
@@ -50,7 +50,7 @@ def goes_behind() -> bool:
     global _behind_since  # noqa: PLW0603 - one answer for the threads of a process
     with _lock:
         now = time.monotonic()
-        if spool_files.is_empty():
+        if files.is_empty():
             _behind_since = None
             return False
         if _behind_since is None:

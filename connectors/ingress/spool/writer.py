@@ -11,9 +11,8 @@ from typing import Final
 
 from django.conf import settings
 
-from connectors.ingress.spool import folder as spool_files
-from connectors.ingress.spool import journal
-from connectors.ingress.spool.folder import locked
+from connectors.ingress.spool import files, journal
+from connectors.ingress.spool.files import locked
 
 SEGMENT_BYTES: Final = 8 * 1024 * 1024
 """A file that has grown past this is left to the drain, which reads a file at once and removes it whole."""
@@ -33,14 +32,14 @@ class SpoolWriter:
         self._turn = threading.Lock()
         self._pid = 0
         self._fd = -1
-        self._path = spool_files.folder()
+        self._path = files.folder()
         self._key = b""
 
     def append(self, payload: bytes) -> None:
         """Keep a payload durably. Raises SpoolFull, and then it will not be drained (unless the disk does not even take it back)."""
         with self._turn:
             try:
-                if spool_files.usage().total_bytes + len(payload) + journal.HEADER_BYTES > settings.HEADRACE_SPOOL_BYTES:
+                if files.usage().total_bytes + len(payload) + journal.HEADER_BYTES > settings.HEADRACE_SPOOL_BYTES:
                     raise SpoolFull(f"the spool has reached its {settings.HEADRACE_SPOOL_BYTES} bytes")
                 while not self._is_written(payload):
                     self._leave_file()
@@ -64,17 +63,17 @@ class SpoolWriter:
 
     def _ensure_file(self) -> None:
         """Have a file of this process, in the folder of now, that is not too long."""
-        stale = self._pid != os.getpid() or self._path.parent != spool_files.folder()
+        stale = self._pid != os.getpid() or self._path.parent != files.folder()
         if self._fd >= 0 and (stale or os.fstat(self._fd).st_size >= SEGMENT_BYTES):
             self._leave_file()
         if self._fd < 0:
-            place = spool_files.folder()
-            spool_files.make_folder(place)
+            place = files.folder()
+            files.make_folder(place)
             self._key = uuid.uuid4().bytes
-            self._path = place / spool_files.name_of(time.time_ns(), self._key)
+            self._path = place / files.name_of(time.time_ns(), self._key)
             self._fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
             self._pid = os.getpid()
-            spool_files.sync_folder(place)
+            files.sync_folder(place)
 
     def _leave_file(self) -> None:
         if self._fd >= 0:

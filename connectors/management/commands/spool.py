@@ -13,8 +13,7 @@ from django.db import DatabaseError, InterfaceError, connections
 from connectors import audit_log
 from connectors.audit_log import cli_actor
 from connectors.ingress.outage import INGRESS
-from connectors.ingress.spool import folder as spool_files
-from connectors.ingress.spool import set_aside as spool_aside
+from connectors.ingress.spool import files, set_aside
 from connectors.ingress.spool.drain import Drain, alone
 from connectors.ingress.spool.set_aside import Aside
 from connectors.management.configuration_command import add_reason
@@ -42,10 +41,10 @@ class Command(HeadraceCommand):
         add_reason(discard)
 
     def list(self, **_options: Any) -> int:
-        usage, aside = spool_files.usage(), spool_aside.found()
+        usage, aside = files.usage(), set_aside.found()
         since = iso(datetime.fromtimestamp(usage.oldest_ns / 1e9, UTC)) if usage.oldest_ns is not None else None
         answer = {
-            "folder": str(spool_files.folder()),
+            "folder": str(files.folder()),
             "waiting_bytes": usage.waiting_bytes,
             "oldest": since,
             "aside_bytes": usage.aside_bytes,
@@ -53,7 +52,7 @@ class Command(HeadraceCommand):
         }
         waits = f"{usage.waiting_bytes} bytes wait since {since}" if since else "nothing waits"
         rows = [[iso(value) if isinstance(value, datetime) else value for value in map(one.facts().get, COLUMNS)] for one in aside]
-        self.emit(answer, [f"{spool_files.folder()}: {waits}", *(["set aside:", *table(COLUMNS, rows)] if rows else [])])
+        self.emit(answer, [f"{files.folder()}: {waits}", *(["set aside:", *table(COLUMNS, rows)] if rows else [])])
         return FINDINGS if aside else DONE
 
     def drain(self, **_options: Any) -> int:
@@ -73,7 +72,7 @@ class Command(HeadraceCommand):
 
     def retry(self, *, names: Sequence[str], **_options: Any) -> int:
         found, refused = _named(names, only_refused=True)
-        given = [one.name for one in found if spool_aside.give_back(one)]
+        given = [one.name for one in found if set_aside.give_back(one)]
         self.emit(
             {"retried": given, "refused": refused},
             [*(f"will be tried again: {name}" for name in given), *_reasons(refused)] or ["nothing was refused"],
@@ -101,7 +100,7 @@ class Command(HeadraceCommand):
         for one in found:
             facts = {name: iso(value) if isinstance(value, datetime) else value for name, value in one.facts().items()}
             audit_log.record(cli_actor(), "spool.discard", one.name, reason, detail=facts)
-            spool_aside.discard(one)
+            set_aside.discard(one)
         self.emit(
             {"discarded": [one.name for one in found], "refused": refused},
             [*(f"removed: {one.name}" for one in found), *_reasons(refused)],
@@ -124,8 +123,8 @@ def drain_all() -> Counter[str]:
 
 def _named(names: Sequence[str], *, only_refused: bool) -> tuple[list[Aside], list[dict[str, str]]]:
     """What was set aside under these names (all, for none), and a refusal for each name that nothing has."""
-    there = {one.name: one for one in spool_aside.found()}
-    wanted = list(names) or [name for name, one in there.items() if not only_refused or one.kind == spool_aside.REFUSED]
+    there = {one.name: one for one in set_aside.found()}
+    wanted = list(names) or [name for name, one in there.items() if not only_refused or one.kind == set_aside.REFUSED]
     refused = [
         refusal(name, "not_found", "nothing was set aside under this name; see `spool list`")
         for name in wanted
@@ -136,7 +135,7 @@ def _named(names: Sequence[str], *, only_refused: bool) -> tuple[list[Aside], li
         refused += [
             refusal(one.name, one.kind, f"it is {one.kind} and cannot be stored as a delivery; export or discard it")
             for one in found
-            if one.kind != spool_aside.REFUSED
+            if one.kind != set_aside.REFUSED
         ]
     return found, refused
 

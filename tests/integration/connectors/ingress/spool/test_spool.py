@@ -18,10 +18,7 @@ from django.test import Client
 from connectors import secrets
 from connectors.ingress import endpoint_facts, metrics
 from connectors.ingress.outage import outage
-from connectors.ingress.spool import drain as spool_drain
-from connectors.ingress.spool import folder as spool_files
-from connectors.ingress.spool import last_known, spooling
-from connectors.ingress.spool import set_aside as spool_aside
+from connectors.ingress.spool import drain, files, last_known, set_aside, spooling
 from connectors.ingress.spool.drain import Drain
 from connectors.ingress.spool.keeper import Keeper
 from connectors.ingress.spool.writer import SpoolWriter
@@ -92,7 +89,7 @@ def test_a_delivery_of_a_provider_that_never_retries_is_kept_and_becomes_its_rec
     assert json.loads(row.headers)["x-github-delivery"] == "d-1"
     slack = timedelta(milliseconds=200)  # two looks at two clocks
     assert before - slack <= row.received_at <= after + slack
-    assert spool_files.is_empty()
+    assert files.is_empty()
     assert Drain().run() == {}
 
 
@@ -116,13 +113,13 @@ def test_an_endpoint_spools_as_set_else_where_its_provider_never_retries(
         response = ingress.post(b"{}") if pack == "generic" else send(ingress, "d-1")
     assert (response.status_code, answer(response).get("code", "")) == (503 if code else 202, code)
     assert ("Retry-After" in response.headers) is bool(code)
-    assert spool_files.is_empty() is bool(code)
+    assert files.is_empty() is bool(code)
 
 
 def test_what_does_not_verify_is_refused_as_ever(github: Ingress) -> None:
     with away():
         assert github.post(b"{}", {"X-Hub-Signature-256": "sha256=00"}).status_code == 401
-    assert spool_files.is_empty()
+    assert files.is_empty()
 
 
 # ---- exactly once
@@ -144,7 +141,7 @@ def test_deliveries_without_an_id_are_a_receipt_each_however_often_they_are_drai
     shutil.copytree(spool.with_name("copy"), spool, dirs_exist_ok=True)  # killed before the file was removed
     assert Drain().run() == {"duplicate": 2}
     assert list(Receipt.objects.values_list("idempotency_key", flat=True)) == [None, None]
-    assert spool_files.is_empty()
+    assert files.is_empty()
 
 
 def test_an_insert_whose_answer_was_lost_is_not_repeated_by_the_spool(github: Ingress) -> None:
@@ -172,7 +169,7 @@ def test_the_files_of_two_processes_are_merged_by_arrival_and_dated_by_the_datab
         arrived = int((start + timedelta(seconds=number / 10)).timestamp() * 1_000_000)
         writers[number * 7 % 3 % 2].append(spooling.SpooledDelivery(arrived, "main", "github", draft(number)).payload())
     ahead = timedelta(minutes=10)
-    with mock.patch.object(spool_drain, "_database_now", side_effect=lambda: datetime.now(UTC) + ahead):
+    with mock.patch.object(drain, "_database_now", side_effect=lambda: datetime.now(UTC) + ahead):
         assert Drain().run() == {"accepted": 20}
     found = Receipt.objects.order_by("id").values_list("body", "received_at")
     assert [bytes(body) for body, _ in found] == [b'{"n":%d}' % number for number in range(20)]
@@ -215,7 +212,7 @@ def test_an_endpoint_that_does_not_spool_waits_for_nobody(github: Ingress) -> No
 def test_a_torn_tail_and_damage_in_the_middle_are_set_aside_and_the_others_drained(github: Ingress) -> None:
     spooled(github, *[(f"d-{number}", b'{"n":%d}' % number) for number in range(5)])
     spooling.forget()
-    (one,) = spool_files.journals()
+    (one,) = files.journals()
     data = bytearray(one.path.read_bytes())
     third = data.index(b'{"n":2}')
     data[third + 5] ^= 1
@@ -223,13 +220,13 @@ def test_a_torn_tail_and_damage_in_the_middle_are_set_aside_and_the_others_drain
     before = metrics.DRAINED.labels("damaged")._value.get()
     assert Drain().run() == {"accepted": 3}
     assert bodies() == [b'{"n":0}', b'{"n":1}', b'{"n":3}']
-    damaged, torn = spool_files.aside_files()
+    damaged, torn = files.aside_files()
     assert (damaged.suffix, torn.suffix) == (".damaged", ".torn")
     assert b'{"n":' in damaged.read_bytes()
     assert torn.read_bytes().endswith(b'{"n"')
     assert metrics.DRAINED.labels("damaged")._value.get() == before + 1
-    assert spool_files.is_empty()
-    assert spool_files.usage().aside_files == 2
+    assert files.is_empty()
+    assert files.usage().aside_files == 2
 
 
 def refusing(*names: str, error: Exception | None = None) -> Any:
@@ -246,13 +243,13 @@ def refusing(*names: str, error: Exception | None = None) -> Any:
 
 def test_what_the_database_refuses_holds_up_nobody_and_waits_for_an_operator_after_three_tries(github: Ingress) -> None:
     spooled(github, *[(f"d-{number}", b'{"n":%d}' % number) for number in range(6)])
-    drain = Drain(apart_seconds=0.0)
+    drainer = Drain(apart_seconds=0.0)
     with refusing("d-1", "d-3"):
-        assert drain.run() == {"accepted": 4, "put_off": 2}, "at once, though two are refused"
+        assert drainer.run() == {"accepted": 4, "put_off": 2}, "at once, though two are refused"
         assert bodies() == [b'{"n":%d}' % number for number in (0, 2, 4, 5)]
-        assert [drain.run() for _ in range(3)] == [{"put_off": 2}, {"refused": 2}, {}]
-    assert spool_files.is_empty()
-    assert [one.kind for one in spool_aside.found()] == ["refused"] * 2
+        assert [drainer.run() for _ in range(3)] == [{"put_off": 2}, {"refused": 2}, {}]
+    assert files.is_empty()
+    assert [one.kind for one in set_aside.found()] == ["refused"] * 2
 
 
 def test_between_two_tries_passes_a_while_and_a_new_process_goes_on_with_them(github: Ingress) -> None:
@@ -261,20 +258,20 @@ def test_between_two_tries_passes_a_while_and_a_new_process_goes_on_with_them(gi
     with refusing("d-1"):
         assert [first.run(), first.run()] == [{"put_off": 1}, {}]
         assert [second.run() for _ in range(3)] == [{"put_off": 1}, {"put_off": 1}, {"refused": 1}]
-    assert [one.kind for one in spool_aside.found()] == ["refused"]
+    assert [one.kind for one in set_aside.found()] == ["refused"]
 
 
 def test_one_that_was_refused_once_and_is_taken_then_is_one_receipt(github: Ingress) -> None:
     spooled(github, (None, b'{"n":1}'), (None, b'{"n":2}'))
-    drain = Drain(apart_seconds=0.0)
+    drainer = Drain(apart_seconds=0.0)
     real = type(Receipt.objects).insert_receipt
     with mock.patch.object(
         type(Receipt.objects), "insert_receipt", lambda manager, draft: refuse_first(draft) or real(manager, draft)
     ):
-        assert drain.run() == {"accepted": 1, "put_off": 1}
-    assert drain.run() == {"accepted": 1}
+        assert drainer.run() == {"accepted": 1, "put_off": 1}
+    assert drainer.run() == {"accepted": 1}
     assert sorted(bodies()) == [b'{"n":1}', b'{"n":2}']
-    assert spool_files.is_empty()
+    assert files.is_empty()
 
 
 def refuse_first(draft: Any) -> None:
@@ -304,14 +301,14 @@ def test_a_kill_after_a_refused_record_got_a_file_of_its_own_doubles_nothing(git
 )
 def test_what_the_server_would_refuse_to_anybody_is_no_fault_of_a_record(github: Ingress, error: OperationalError) -> None:
     spooled(github, ("d-1", b"{}"), ("d-2", b"{}"))
-    drain = Drain(apart_seconds=0.0)
+    drainer = Drain(apart_seconds=0.0)
     read_only_server = mock.patch("projection.database.outages.probe_writes", side_effect=error)
     with mock.patch.object(type(Receipt.objects), "insert_receipt", side_effect=error), read_only_server:
-        for _ in range(2 * spool_drain.TRIES):
+        for _ in range(2 * drain.TRIES):
             with pytest.raises(OperationalError):
-                drain.run()
-    assert spool_files.aside_files() == []
-    assert drain.run() == {"accepted": 2}
+                drainer.run()
+    assert files.aside_files() == []
+    assert drainer.run() == {"accepted": 2}
 
 
 def test_an_operator_sees_why_a_delivery_was_refused_and_gives_it_back(github: Ingress) -> None:
@@ -331,7 +328,7 @@ def test_an_operator_sees_why_a_delivery_was_refused_and_gives_it_back(github: I
     assert run("spool", "drain") == (0, {"drained": {"accepted": 1}, "refused": []})
     assert len(bodies()) == 2
     assert run("spool", "list")[1]["aside"] == []
-    assert not [*(spool_files.folder() / spool_files.ASIDE).iterdir()], "nor is the reason left"
+    assert not [*(files.folder() / files.ASIDE).iterdir()], "nor is the reason left"
 
 
 def test_an_operator_exports_what_was_refused_as_receive_takes_it_and_discards_it(
@@ -354,7 +351,7 @@ def test_an_operator_exports_what_was_refused_as_receive_takes_it_and_discards_i
     assert Receipt.objects.get().idempotency_key == "d-1"
 
     assert run("spool", "discard", first["name"], "--reason", "it is in") == (0, {"discarded": [first["name"]], "refused": []})
-    assert [one.name for one in spool_aside.found()] == [second["name"]]
+    assert [one.name for one in set_aside.found()] == [second["name"]]
     entry = AuditEntry.objects.get(action="spool.discard")
     assert (entry.target, entry.reason) == (first["name"], "it is in")
     assert run("spool", "discard", first["name"])[0] == 1
@@ -363,14 +360,14 @@ def test_an_operator_exports_what_was_refused_as_receive_takes_it_and_discards_i
 def test_damaged_bytes_can_be_exported_and_discarded_and_not_given_back(github: Ingress) -> None:
     spooled(github, ("d-1", b'{"n":1}'))
     spooling.forget()
-    (one,) = spool_files.journals()
+    (one,) = files.journals()
     one.path.write_bytes(one.path.read_bytes()[:-1])
     Drain().run()
-    (aside,) = spool_aside.found()
+    (aside,) = set_aside.found()
     assert run("spool", "retry", aside.name)[1]["refused"][0]["code"] == "torn"
     assert run("spool", "export", aside.name)[1]["exported"][0]["body_base64"]
     assert run("spool", "discard", aside.name)[0] == 0
-    assert spool_files.aside_files() == []
+    assert files.aside_files() == []
 
 
 def test_the_health_of_a_host_names_what_its_spool_set_aside_and_what_waits_in_it(
@@ -397,21 +394,21 @@ def test_the_health_of_a_host_names_what_its_spool_set_aside_and_what_waits_in_i
 
 def test_while_the_database_is_away_nothing_leaves_the_spool(github: Ingress) -> None:
     spooled(github, ("d-1", b"{}"))
-    drain = Drain()
+    drainer = Drain()
     with away(), mock.patch("projection.database.outages.probe_writes", side_effect=GONE), pytest.raises(OperationalError):
-        drain.run()
-    assert not spool_files.is_empty()
-    with mock.patch.object(spool_drain, "_database_now", side_effect=GONE):
+        drainer.run()
+    assert not files.is_empty()
+    with mock.patch.object(drain, "_database_now", side_effect=GONE):
         code, answered = run("spool", "drain")
     assert (code, answered["refused"][0]["code"]) == (1, "database_unavailable")
-    assert drain.run() == {"accepted": 1}
+    assert drainer.run() == {"accepted": 1}
 
 
 def test_one_process_drains_at_a_time(github: Ingress) -> None:
     spooled(github, ("d-1", b"{}"))
-    with spool_drain.alone() as ours:
+    with drain.alone() as ours:
         assert ours
-        with spool_drain.alone() as also:
+        with drain.alone() as also:
             assert not also
         code, answered = run("spool", "drain")
         assert (code, answered["refused"][0]["code"]) == (1, "in_use")
@@ -456,7 +453,7 @@ def test_facts_older_than_a_day_and_a_broken_file_are_no_facts(github: Ingress, 
         (spool / last_known.FILE).write_text(text)
         with unreachable(), away():
             assert send(github, "d-1").status_code == 503
-    assert spool_files.is_empty()
+    assert files.is_empty()
 
 
 def test_a_secret_that_ended_meanwhile_verifies_nothing(github: Ingress) -> None:
@@ -501,7 +498,7 @@ def test_metrics_probe_and_overview_tell_what_waits(github: Ingress, monkeypatch
     monkeypatch.setattr(spool_status, "DRAINING_SECONDS", 0.0)
     assert "Deliveries have been waiting in this host" in console.get("/admin/").content.decode()
     spooling.forget()
-    (one,) = spool_files.journals()
+    (one,) = files.journals()
     one.path.write_bytes(one.path.read_bytes()[:-1])
     Drain().run()
     assert "1 files set aside" in console.get("/admin/").content.decode()

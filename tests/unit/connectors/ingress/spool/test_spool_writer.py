@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from connectors.ingress.spool import folder as spool_files
-from connectors.ingress.spool import journal
+from connectors.ingress.spool import files, journal
 from connectors.ingress.spool import writer as spool_writer
 from connectors.ingress.spool.journal import Whole
 from connectors.ingress.spool.writer import SpoolFull, SpoolWriter
@@ -33,7 +32,7 @@ def writer(folder: Path) -> Iterator[SpoolWriter]:
 
 def kept() -> list[bytes]:
     found: list[bytes] = []
-    for one in spool_files.journals():
+    for one in files.journals():
         for record in journal.records(one.read_from(0), one.key):
             assert isinstance(record, Whole)
             found.append(record.payload)
@@ -51,7 +50,7 @@ def test_the_record_and_the_files_name_are_synced_before_it_returns(
 
     monkeypatch.setattr(os, "fsync", note)
     writer.append(b"first")
-    (one,) = spool_files.journals()
+    (one,) = files.journals()
     size = journal.HEADER_BYTES + len(b"first")
     assert (str(folder.parent), str(folder)) == tuple(path for path, _ in synced if path in (str(folder.parent), str(folder)))
     assert synced[-1] == (str(one.path), size)
@@ -64,14 +63,14 @@ def test_records_follow_one_another_and_threads_take_turns(writer: SpoolWriter) 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(writer.append, bodies))
     assert sorted(kept()) == sorted(bodies)
-    assert len(spool_files.journals()) == 1
+    assert len(files.journals()) == 1
 
 
 def test_a_file_that_has_grown_is_left_and_a_new_one_begun(writer: SpoolWriter, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spool_writer, "SEGMENT_BYTES", 100)
     for number in range(4):
         writer.append(b"%d" % number * 60)
-    assert len(spool_files.journals()) == 4
+    assert len(files.journals()) == 4
     assert kept() == [b"%d" % number * 60 for number in range(4)]
 
 
@@ -82,7 +81,7 @@ def test_the_bound_is_kept_and_room_counts_again(writer: SpoolWriter, settings: 
     with pytest.raises(SpoolFull, match="has reached its"):
         writer.append(b"")
     assert kept() == [b"x" * 10] * 3
-    (one,) = spool_files.journals()
+    (one,) = files.journals()
     assert one.remove_at(one.path.stat().st_size)
     writer.append(b"y")
     assert kept() == [b"y"]
@@ -119,7 +118,7 @@ def test_a_disk_that_is_full_in_the_middle_of_a_record_keeps_none_of_it(
     assert kept() == [b"before"]
     writer.append(b"after")
     assert kept() == [b"before", b"after"]
-    assert len(spool_files.journals()) == 2, "a file that failed is not trusted again"
+    assert len(files.journals()) == 2, "a file that failed is not trusted again"
 
 
 def test_what_cannot_be_taken_back_is_a_torn_tail(writer: SpoolWriter, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,7 +140,7 @@ def test_what_cannot_be_taken_back_is_a_torn_tail(writer: SpoolWriter, monkeypat
         broken.setattr(os, "ftruncate", truncate)
         with pytest.raises(SpoolFull):
             writer.append(b"lost" * 20)
-    (one,) = spool_files.journals()
+    (one,) = files.journals()
     first, torn = journal.records(one.read_from(0), one.key)
     assert (type(first), torn) == (Whole, journal.Damaged(54, 104, torn=True))
 
@@ -155,23 +154,23 @@ def test_a_folder_that_cannot_be_made_is_a_full_spool(tmp_path: Path, settings: 
 
 def test_a_file_is_removed_only_at_its_end_and_its_writer_begins_another(writer: SpoolWriter) -> None:
     writer.append(b"one")
-    (one,) = spool_files.journals()
+    (one,) = files.journals()
     end = one.path.stat().st_size
     writer.append(b"two")
     assert not one.remove_at(end)
     assert one.remove_at(one.path.stat().st_size)
     writer.append(b"three")
     assert kept() == [b"three"]
-    assert not spool_files.is_empty()
+    assert not files.is_empty()
 
 
 def test_an_empty_file_is_left_to_its_writer_for_a_while(writer: SpoolWriter, monkeypatch: pytest.MonkeyPatch) -> None:
     writer._ensure_file()
-    (one,) = spool_files.journals()
+    (one,) = files.journals()
     assert not one.remove_at(0)
-    monkeypatch.setattr(spool_files, "BEGINNING_NS", 0)
+    monkeypatch.setattr(files, "BEGINNING_NS", 0)
     assert one.remove_at(0)
-    assert spool_files.is_empty()
+    assert files.is_empty()
 
 
 def test_a_forked_process_has_a_file_of_its_own(writer: SpoolWriter, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,4 +178,4 @@ def test_a_forked_process_has_a_file_of_its_own(writer: SpoolWriter, monkeypatch
     monkeypatch.setattr(os, "getpid", lambda: -1)
     writer.append(b"child")
     assert kept() == [b"parent", b"child"]
-    assert len(spool_files.journals()) == 2
+    assert len(files.journals()) == 2
