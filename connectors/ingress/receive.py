@@ -1,4 +1,4 @@
-"""Verify and store, for whoever has the request at hand and needs no HTTP (a test delivery, the demo); `view` does both for the others."""
+"""Verify and store: the last two steps of a delivery, for the ingress and for callers without HTTP (a test delivery, the demo)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """The ingress over HTTP: `POST /ingress/<namespace>/<endpoint slug>`. The only page without CSRF check, sessions and host check.
 
-Four steps, each in the module of its name: accept the request, read its body, verify it, store it. Answers: `answers`.
+Four steps, each in the module of its name: accept the request, read its body, verify it, store it (`receive` does the last two, for
+callers without HTTP too). Answers: `answers`.
 """
 
 from __future__ import annotations
@@ -19,8 +20,7 @@ from connectors.ingress.body import read_body
 from connectors.ingress.body_memory import Hold
 from connectors.ingress.endpoint_facts import EndpointFacts
 from connectors.ingress.outage import INGRESS
-from connectors.ingress.store import Arrival, store
-from connectors.ingress.verify import refuse, verify
+from connectors.ingress.receive import receive
 from connectors.pack import Pack
 from projection.foreign_code import FAILURES
 from projection.logs import log_event
@@ -54,10 +54,7 @@ def _answered(request: HttpRequest, namespace: str, slug: str) -> HttpResponse:
         other = _not_a_delivery(request, endpoint, pack, delivery)
         if other is not None:
             return other
-        arrival = Arrival.now()
-        verdict = verify(endpoint, delivery, arrival.seconds)
-        outcome = store(endpoint, delivery, arrival, INGRESS) if verdict.ok else refuse(endpoint, delivery, verdict)
-        return _acknowledged(endpoint, pack, outcome)
+        return _acknowledged(endpoint, pack, receive(endpoint, delivery, using=INGRESS))
 
 
 def _read_request(request: HttpRequest, endpoint: EndpointFacts, hold: Hold) -> IngressRequest | Outcome:

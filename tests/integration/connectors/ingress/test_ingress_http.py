@@ -124,7 +124,7 @@ def test_a_database_failure_is_503_with_retry_after(where: str) -> None:
 
 def test_a_fault_of_ours_is_503_in_json() -> None:
     ingress = open_endpoint()
-    with mock.patch("connectors.ingress.view.store", side_effect=RuntimeError("a bug")):
+    with mock.patch("connectors.ingress.view.receive", side_effect=RuntimeError("a bug")):
         response = ingress.post(BODY)
     assert (response.status_code, answer(response)["code"]) == (503, "internal_error")
 

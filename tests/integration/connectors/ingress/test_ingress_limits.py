@@ -86,6 +86,6 @@ def test_more_at_once_than_allowed_are_429_and_places_come_free() -> None:
 
 def test_a_request_that_fails_gives_its_place_back() -> None:
     ingress = open_endpoint(limits={"concurrency": 1})
-    with mock.patch("connectors.ingress.view.store", side_effect=RuntimeError("a bug")):
+    with mock.patch("connectors.ingress.view.receive", side_effect=RuntimeError("a bug")):
         assert [ingress.post(BODY).status_code for _ in range(3)] == [503] * 3
     assert ingress.post(BODY).status_code == 202
