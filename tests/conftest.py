@@ -89,11 +89,11 @@ def django_db_setup(
 ) -> Iterator[None]:
     """The suite's database. pytest-django's own makes one only for tests that carry its marks; ours ask for `database`."""
     keep = django_db_keepdb and not django_db_createdb
-    with django_db_blocker.unblock():  # type: ignore[attr-defined]
+    with django_db_blocker.unblock():
         made = setup_databases(verbosity=0, interactive=False, keepdb=keep, serialized_aliases=set())
     yield
     if not django_db_keepdb:
-        with django_db_blocker.unblock():  # type: ignore[attr-defined]
+        with django_db_blocker.unblock():
             teardown_databases(made, verbosity=0)
 
 
@@ -108,7 +108,7 @@ def sound_database(database: None) -> Iterator[None]:
 @pytest.fixture
 def database(django_db_setup: None, django_db_blocker: pytest.FixtureRequest) -> Iterator[None]:
     """Committed access to the database of the suite."""
-    with django_db_blocker.unblock():  # type: ignore[attr-defined]
+    with django_db_blocker.unblock():
         try:
             yield
         finally:

@@ -79,7 +79,7 @@ class ConsoleSite(AdminSite):
         return [*(path(url, self.admin_view(view), name=name) for url, view, name in pages), *super().get_urls()]
 
     # The override answers with its own page instead of a TemplateResponse, and has no use for another context.
-    def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:  # type: ignore[override]  # noqa: ARG002
+    def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:  # type: ignore[override]  # as said above  # noqa: ARG002  # nobody passes one
         """The overview; nobody passes another context."""
         from ops_ui.console.overview.views import overview
 

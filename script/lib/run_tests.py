@@ -22,10 +22,10 @@ CHECKOUT: Final = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(CHECKOUT))
 
 from ops_ui.config.environment import PREFIX, BadSetting  # noqa: E402  # the line above finds it
-from ops_ui.start import CannotStart  # noqa: E402
-from ops_ui.start.database_server import ensure_database  # noqa: E402
-from ops_ui.start.installation import open_installation  # noqa: E402
-from ops_ui.start.private_database import Use  # noqa: E402
+from ops_ui.start import CannotStart  # noqa: E402  # the line above finds it
+from ops_ui.start.database_server import ensure_database  # noqa: E402  # the line above finds it
+from ops_ui.start.installation import open_installation  # noqa: E402  # the line above finds it
+from ops_ui.start.private_database import Use  # noqa: E402  # the line above finds it
 from script.lib.bytecode import keep_bytecode  # noqa: E402 - as above
 from script.lib.coverage_floor import MEASURED, figure, shortfall  # noqa: E402 - the line above finds it
 
@@ -113,7 +113,7 @@ def run(arguments: list[str]) -> int:
             STATE.mkdir(parents=True, exist_ok=True)
             environ["COVERAGE_FILE"] = str(STATE / "coverage")
             suite += [f"--cov={MEASURED}", "--cov-branch", "--cov-report=", f"--cov-report=json:{report}"]
-        code = subprocess.run([str(BIN / suite[0]), *suite[1:]], cwd=CHECKOUT, env=environ, check=False).returncode  # noqa: S603
+        code = subprocess.run([str(BIN / suite[0]), *suite[1:]], cwd=CHECKOUT, env=environ, check=False).returncode  # noqa: S603  # its own command
     if measured and not code:
         code = int(not keeps_its_floor(report))
     if failed:

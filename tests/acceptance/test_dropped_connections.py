@@ -148,7 +148,7 @@ def receiving_command(site: Service) -> Iterator[subprocess.Popen[str]]:
     """A long command: it takes deliveries from its standard input for as long as there are some."""
     command = [sys.executable, "manage.py", "receive", "code", "--json"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    running = subprocess.Popen(command, cwd=CHECKOUT, env=site.environment, text=True, bufsize=1, **pipes)  # type: ignore[call-overload]
+    running = subprocess.Popen(command, cwd=CHECKOUT, env=site.environment, text=True, bufsize=1, **pipes)
     try:
         yield running
     finally:
@@ -184,7 +184,7 @@ def test_an_idle_limit_of_the_server_is_noticed_by_nobody(site: Service, server:
         assert push(site, "third") == 202
         command.stdin.write(line("fourth"))
         command.stdin.close()
-        answer = json.loads(command.stdout.read().splitlines()[-1])  # type: ignore[union-attr]  # a pipe
+        answer = json.loads(command.stdout.read().splitlines()[-1])
     assert (answer["received"], answer["refused"]) == (2, [])
     assert change(site, 7, 1) == 202
     assert_whole(site, 5)

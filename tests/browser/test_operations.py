@@ -146,7 +146,7 @@ def test_bulk_forms_work_without_script(visit: Visit, monkeypatch: pytest.Monkey
     browser = visit.page.context.browser
     assert browser is not None
     context = browser.new_context(java_script_enabled=False)
-    context.add_cookies(cookies)  # type: ignore[arg-type]  # what it gave itself
+    context.add_cookies(cookies)
     page = context.new_page()
     page.goto(f"{visit.address}/admin/dead-letters/")
     page.get_by_role("button", name="Replay all…").click()

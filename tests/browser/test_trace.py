@@ -43,8 +43,8 @@ def test_a_slash_that_is_written_is_written(visit: Visit) -> None:
 
 def test_the_form_works_without_script(visit: Visit) -> None:
     console_world.build()
-    context = visit.page.context.browser.new_context(java_script_enabled=False)  # type: ignore[union-attr]
-    context.add_cookies(visit.page.context.cookies())  # type: ignore[arg-type]
+    context = visit.page.context.browser.new_context(java_script_enabled=False)
+    context.add_cookies(visit.page.context.cookies())
     page = context.new_page()
     page.goto(f"{visit.address}/admin/")
     page.fill("#quick-q", "nothing has this")

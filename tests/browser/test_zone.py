@@ -63,7 +63,7 @@ def test_a_traveller_takes_the_zone_along(in_madrid: Visit, chromium: Browser) -
     an_entry()
     cookies = in_madrid.page.context.cookies()
     there = chromium.new_context(timezone_id="Asia/Tokyo")
-    there.add_cookies(cookies)  # type: ignore[arg-type]  # what the browser gave itself
+    there.add_cookies(cookies)
     page = there.new_page()
     page.goto(f"{in_madrid.address}{AUDIT}")  # this one still comes in the zone of the cookie
     page.goto(f"{in_madrid.address}{AUDIT}")
@@ -82,7 +82,7 @@ def test_without_script_times_are_utc(in_madrid: Visit, chromium: Browser) -> No
     an_entry()
     session = [one for one in in_madrid.page.context.cookies() if one.get("name") == "sessionid"]
     context = chromium.new_context(java_script_enabled=False, timezone_id="Europe/Madrid")
-    context.add_cookies(session)  # type: ignore[arg-type]  # what the browser gave itself
+    context.add_cookies(session)
     page = context.new_page()
     page.goto(f"{in_madrid.address}{AUDIT}")
     assert time_shown(page) == "2026-07-01 10:00:00"

@@ -90,9 +90,9 @@ def test_bulks_of_several_operators_replay_each_item_once() -> None:
     _, dead = dead_letters(30)
     with held_namespace(0.5):
         results = at_once(*[lambda: replay_many(dead, actor="ann", reason="again")] * THREADS)
-    made = [one for answers in results for one in answers if isinstance(one, Replayed)]  # type: ignore[attr-defined]
+    made = [one for answers in results for one in answers if isinstance(one, Replayed)]
     assert sorted(one.work_id for one in made) == sorted(dead)
-    others = [one for answers in results for one in answers if not isinstance(one, Replayed)]  # type: ignore[attr-defined]
+    others = [one for answers in results for one in answers if not isinstance(one, Replayed)]
     assert {one.code for one in others} == {"already_replayed"}
 
 
@@ -113,7 +113,7 @@ def test_every_verb_on_the_same_items_at_once(same_source: bool) -> None:
         lambda: [lanes.hold("default", lane, "x", actor="fay", reason="r"), lanes.release(lane, actor="fay")],
         lambda: [ingress.admit(change(n % 3)) for n in range(8)],
     )
-    answers = [one for several in results for one in several if isinstance(one, Replayed | Refused | Deferred)]  # type: ignore[attr-defined]
+    answers = [one for several in results for one in several if isinstance(one, Replayed | Refused | Deferred)]
     assert max(Counter(one.work_id for one in answers if isinstance(one, Replayed)).values(), default=0) <= 1
     with recording():
         while drain_claims():

@@ -56,9 +56,9 @@ def test_of_five_the_three_that_can_be_are_replayed_once_whoever_asks_how_often(
             assert all(replayed.replay_work_id in one.reason for one in refused)
             made[replayed.work_id] = replayed.replay_work_id
         active = generations(3)[1].work_id
-        assert [(one.code, active in one.reason) for one in by_item[3]] == [("active_generation", True)] * 3  # type: ignore[union-attr]
-        assert [one.code for one in by_item[4]] == ["already_replayed"] * 3  # type: ignore[union-attr]
-        assert all(earlier.replay_work_id in one.reason for one in by_item[4])  # type: ignore[union-attr]
+        assert [(one.code, active in one.reason) for one in by_item[3]] == [("active_generation", True)] * 3
+        assert [one.code for one in by_item[4]] == ["already_replayed"] * 3
+        assert all(earlier.replay_work_id in one.reason for one in by_item[4])
         assert originals(selected) == before
         replays = WorkItem.objects.exclude(replay_of_work_id=None)
         assert dict(replays.values_list("replay_of_work_id", "work_id")) == {**made, selected[4]: earlier.replay_work_id}

@@ -116,9 +116,9 @@ class Nursery:
             self.wait(child)
 
     def close(self) -> None:
-        self._process.stdin.close()  # type: ignore[union-attr]
+        self._process.stdin.close()
         self._process.wait(PATIENCE_SECONDS)
-        self._process.stdout.close()  # type: ignore[union-attr]
+        self._process.stdout.close()
 
     def _ask(self, request: dict[str, Any], about: Child | None) -> dict[str, Any]:
         assert self._process.stdin is not None

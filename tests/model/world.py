@@ -190,7 +190,7 @@ class World:
         elif isinstance(what, int):
             models.Pack.objects.filter(id=self.incarnations[what][0]).update(paused_at=at)
         else:
-            models.Route.objects.filter(id=self.facts[what].id).update(paused_at=at)  # type: ignore[index]  # the third kind of pause
+            models.Route.objects.filter(id=self.facts[what].id).update(paused_at=at)
 
     def store(self, namespace: str, items: Sequence[values.Item]) -> None:
         """One delivery; its receipt waits to be routed."""

@@ -56,7 +56,7 @@ def recording(name: str = "test.record", **options: object) -> Iterator[Recorder
     def run(generation: Generation) -> None:
         recorder(generation)
 
-    flows.flow(name, **options)(run)  # type: ignore[arg-type]
+    flows.flow(name, **options)(run)
     try:
         yield recorder
     finally:

@@ -54,7 +54,7 @@ def at_each_statement(meet: Callable[[str], object], *, after: bool = False) -> 
         meet(COMMIT)
         commit()
 
-    own.commit = meet_and_commit  # type: ignore[method-assign]
+    own.commit = meet_and_commit
     try:
         with own.execute_wrapper(send):
             yield

@@ -15,7 +15,7 @@ server in step would keep each other from ever seeing news."""
 
 def await_lock_wait(connection_id: int) -> None:
     """Return as soon as the server's connection waits for a row lock. Raises AssertionError when it does not come to it."""
-    if "TiDB" in connection.mysql_server_data["version"]:  # type: ignore[attr-defined]
+    if "TiDB" in connection.mysql_server_data["version"]:
         text = (
             "SELECT COUNT(*) FROM information_schema.DATA_LOCK_WAITS w JOIN information_schema.TIDB_TRX t "
             "ON t.ID = w.TRX_ID WHERE t.SESSION_ID = %s"

@@ -86,7 +86,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def receiving(wrap: Callable[[Any], Any] | None = None, kind: type[R] = Receiver) -> Iterator[R]:  # type: ignore[assignment]  # the default of R
+def receiving(wrap: Callable[[Any], Any] | None = None, kind: type[R] = Receiver) -> Iterator[R]:
     """A running receiver on a free port of 127.0.0.1; `wrap` may put TLS around its socket."""
     handler = type("Handler", (_Handler,), {})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)

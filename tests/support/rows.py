@@ -34,7 +34,7 @@ def route_of(key: str = "contact", *, mode: str = PROJECTION, **members: Any) ->
         "companion_flow": "log",
         "work_type": "log",
     }
-    return RouteFacts(**{**defaults, **members})  # type: ignore[arg-type]
+    return RouteFacts(**{**defaults, **members})
 
 
 CONTACTS = route_of()

@@ -75,7 +75,7 @@ def texts_recorded() -> Iterator[list[str]]:
 def plan_of(text: str) -> list[dict[str, Any]]:
     """The table accesses of a statement's plan, as the server's EXPLAIN tells them: `table`, `type`, `key`, `extra`."""
     with connection.cursor() as cursor:
-        cursor.execute(f"EXPLAIN {'' if connection.mysql_is_mariadb else 'FORMAT=TRADITIONAL '}{text}")  # type: ignore[attr-defined]
+        cursor.execute(f"EXPLAIN {'' if connection.mysql_is_mariadb else 'FORMAT=TRADITIONAL '}{text}")
         names = [column[0].lower() for column in cursor.description]
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 

@@ -69,7 +69,7 @@ def test_texts_that_collations_equate_have_keys_of_their_own() -> None:
 )
 def test_each_part_of_the_scope_makes_another_projection(change: dict[str, object]) -> None:
     route = make_route()
-    assert identity.projection_key(replace(route, **change), "i", "l") != identity.projection_key(route, "i", "l")  # type: ignore[arg-type]
+    assert identity.projection_key(replace(route, **change), "i", "l") != identity.projection_key(route, "i", "l")
 
 
 def test_incarnation_and_lane_are_part_of_the_scope_and_the_row_id_is_not() -> None:

@@ -39,7 +39,7 @@ def opened() -> Ingress:
 
 
 def do_pause(kind: Kind, **more: object) -> Paused:
-    done = pause(kind, "default", NAMES[kind], actor="ann", reason="key is changed", **more)  # type: ignore[arg-type]  # resume_at
+    done = pause(kind, "default", NAMES[kind], actor="ann", reason="key is changed", **more)
     assert isinstance(done, Paused)
     return done
 
@@ -116,7 +116,7 @@ def test_new_versions_and_incarnations_inherit_a_pause_and_old_ones_resume_with_
     for table in (Pack, Route):
         rows = table.objects.all()
         assert len(rows) >= 2
-        assert {row.pause_reason for row in rows} == {"key is changed"}  # type: ignore[attr-defined]  # both have it
+        assert {row.pause_reason for row in rows} == {"key is changed"}
     upgraded.admit(change(1))
     with recording():
         assert ByHand().claim() == []
@@ -148,7 +148,7 @@ def test_refusals() -> None:
         ("namespace", "elsewhere", "elsewhere"),
     ):
         with pytest.raises(NotFound):
-            pause(kind, namespace, name, actor="ann", reason="")  # type: ignore[arg-type]  # literals of a loop
+            pause(kind, namespace, name, actor="ann", reason="")
     assert Namespace.objects.count() == 1
 
 

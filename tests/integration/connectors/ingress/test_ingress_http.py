@@ -163,7 +163,7 @@ def test_the_limit_is_the_setting_else_the_endpoints_else_the_packs(settings: py
     refused = ingress.post(b"x" * 21)
     assert (refused.status_code, answer(refused)["code"]) == (413, "too_large")
     assert "20 bytes" in answer(refused)["message"]
-    settings.HEADRACE_MAX_BODY_BYTES = 30  # type: ignore[attr-defined]  # pytest-django's fixture
+    settings.HEADRACE_MAX_BODY_BYTES = 30
     assert ingress.post(b"x" * 30).status_code == 202
     assert ingress.post(b"x" * 31).status_code == 413
     assert Receipt.objects.count() == 2

@@ -181,7 +181,7 @@ def test_receiving_is_one_insert_and_a_duplicate_one_read_more() -> None:
     request = IngressRequest("POST", ingress.url, Headers(signing.generic(b'{"id":"a"}', ingress.secret)), b'{"id":"a"}')
     sent: list[str] = []
 
-    def note(execute, sql, params, many, context):  # type: ignore[no-untyped-def]  # Django's wrapper
+    def note(execute, sql, params, many, context):
         sent.append(sql.split()[0])
         return execute(sql, params, many, context)
 

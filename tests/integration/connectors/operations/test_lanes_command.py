@@ -114,5 +114,5 @@ def test_an_unknown_lane_is_exit_code_1(text: str) -> None:
 def test_a_hold_that_cannot_be_stored_is_no_lane_that_is_held() -> None:
     item = work_row(event_row(PAGES))
     with pytest.raises(IntegrityError):
-        lanes.hold("default", str(item.lane_key), None, actor="ann", reason="r")  # type: ignore[arg-type] # what the database refuses
+        lanes.hold("default", str(item.lane_key), None, actor="ann", reason="r")
     assert not LaneHold.objects.exists()

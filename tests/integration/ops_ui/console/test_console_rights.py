@@ -213,7 +213,7 @@ def stop(kind: str, *, paused: bool) -> Callable[[], tuple[dict[str, Any], dict[
     def prepare() -> tuple[dict[str, Any], dict[str, Any]]:
         factories.route(factories.install(), "contact")
         if paused:
-            {"namespace": Namespace, "pack": Pack, "route": Route}[kind].objects.update(paused_at=now())  # type: ignore[attr-defined]
+            {"namespace": Namespace, "pack": Pack, "route": Route}[kind].objects.update(paused_at=now())
         return {}, {"name": {"namespace": "default", "pack": "default/generic", "route": "default/contact"}[kind]}
 
     return prepare

@@ -232,10 +232,10 @@ def closed_by(kind: str, site: Ingress) -> Callable[[float], object]:
         )
         return lambda seconds: Destination.objects.update(parked_until=ago(seconds))
     names = {"namespace": "default", "pack": "generic", "route": "contact"}
-    pausing.pause(kind, "default", names[kind], actor="op", reason="look")  # type: ignore[arg-type]  # a Kind
+    pausing.pause(kind, "default", names[kind], actor="op", reason="look")
 
     def open_again(seconds: float) -> None:
-        pausing.resume(kind, "default", names[kind], actor="op", reason="done")  # type: ignore[arg-type]  # as above
+        pausing.resume(kind, "default", names[kind], actor="op", reason="done")
         AuditEntry._base_manager.update(at=ago(seconds))
 
     return open_again

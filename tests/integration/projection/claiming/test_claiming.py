@@ -136,7 +136,7 @@ def test_a_claim_on_an_empty_database_waits_for_nothing() -> None:
 
 def _stop(rows: type[Model]) -> Callable[[bool], None]:
     def switch(on: bool) -> None:
-        rows._default_manager.update(paused_at=clock.now() if on else None)  # type: ignore[attr-defined]
+        rows._default_manager.update(paused_at=clock.now() if on else None)
 
     return switch
 

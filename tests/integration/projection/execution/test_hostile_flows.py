@@ -185,7 +185,7 @@ def test_a_flow_that_changes_what_it_was_given_changes_nothing_else() -> None:
 
     def mutate(generation: Generation) -> None:
         with contextlib.suppress(AttributeError):
-            generation.inputs.clear()  # type: ignore[attr-defined]
+            generation.inputs.clear()
         generation.work_id = "another"
         generation.inputs = ()
         raise ValueError("and fails")

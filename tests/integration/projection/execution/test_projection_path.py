@@ -142,7 +142,7 @@ def test_a_terminal_end_activates_the_successor_with_exactly_the_later_inputs(ou
     with recording() as seen:
 
         def arrive_meanwhile(generation: object) -> None:
-            seen(generation)  # type: ignore[arg-type]
+            seen(generation)
 
         seen.raises += [outcome]
         from projection import flows

@@ -126,7 +126,7 @@ class Held:
         real = worker.ClaimWorker.__init__
 
         def init(made: worker.ClaimWorker, *arguments: object, **options: object) -> None:
-            real(made, *arguments, **options)  # type: ignore[arg-type]
+            real(made, *arguments, **options)
             self.worker = made
 
         monkeypatch.setattr(worker.ClaimWorker, "__init__", init)
@@ -137,7 +137,7 @@ def late(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
     """A worker that comes to each attempt of this flow a minute after its moment."""
     real = Bucket.starts
     monkeypatch.setattr(Bucket, "starts", lambda bucket, count: [start - 60 for start in real(bucket, count)])
-    return request.param  # type: ignore[no-any-return]
+    return request.param
 
 
 def ready(flow: str, count: int = 1) -> None:

@@ -67,7 +67,7 @@ class ByTest(Dispatcher):
         abandon: Callable[[Ending], None],
     ) -> None:
         super().__init__(Heartbeat("worker"))
-        self._pool._run, self._write, self._abandon = run, write, abandon  # type: ignore[method-assign]  # as above
+        self._pool._run, self._write, self._abandon = run, write, abandon
 
 
 def run_all(attempts: Sequence[Attempt], written: Written, run: Callable[[Attempt], Ending | None]) -> None:

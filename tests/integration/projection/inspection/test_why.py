@@ -125,7 +125,7 @@ def test_a_parked_destination_and_an_exhausted_limit() -> None:
     RateBucket.objects.update(next_slot_at=now() + LATER)
     found = why(item)
     assert (found.code, found.until) == ("limited", RateBucket.objects.get().next_slot_at)
-    endings = [Ending(item, "token", State.RETRY, destination="log", seen=Outage("503", True, 60.0))]  # type: ignore[arg-type]  # a row suffices
+    endings = [Ending(item, "token", State.RETRY, destination="log", seen=Outage("503", True, 60.0))]
     assert circuit_breaker.record(endings) == {"log"}
     found = why(item)
     assert (found.code, found.until) == ("parked", Destination.objects.get().parked_until)

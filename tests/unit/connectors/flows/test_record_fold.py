@@ -141,7 +141,7 @@ def test_a_lifecycle_that_makes_no_sense_is_refused(bad: Change, named: str) -> 
 
 def test_a_property_name_that_is_no_text_is_refused() -> None:
     with pytest.raises(UnfoldableChange, match="is not text"):
-        folded((1, Change({7: 1})))  # type: ignore[dict-item]
+        folded((1, Change({7: 1})))
 
 
 @pytest.mark.parametrize("text", ["[]", '{"a":1}', '{"a":{"value":1}}'])

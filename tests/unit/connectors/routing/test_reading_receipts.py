@@ -246,12 +246,12 @@ def _raise(error: BaseException) -> Any:
         lambda _: "text",
         lambda _: [None],
         lambda _: itertools.repeat(Inbound("seen", ("contact", "b"), None, "endless")),
-        lambda _: Inbound("seen", None, None, "no source"),  # type: ignore[arg-type]
-        lambda _: Inbound("seen", ("contact", "b"), 5, "no lane"),  # type: ignore[arg-type]
-        lambda _: Inbound(None, ("contact", "b"), None, "no kind"),  # type: ignore[arg-type]
-        lambda _: Inbound("seen", ("contact", "b"), None, 5),  # type: ignore[arg-type]
-        lambda _: Inbound("seen", ("contact", None), None, "no source id"),  # type: ignore[arg-type]
-        lambda _: Inbound("seen", ("contact", 1.0), None, "a float"),  # type: ignore[arg-type]
+        lambda _: Inbound("seen", None, None, "no source"),
+        lambda _: Inbound("seen", ("contact", "b"), 5, "no lane"),
+        lambda _: Inbound(None, ("contact", "b"), None, "no kind"),
+        lambda _: Inbound("seen", ("contact", "b"), None, 5),
+        lambda _: Inbound("seen", ("contact", None), None, "no source id"),
+        lambda _: Inbound("seen", ("contact", 1.0), None, "a float"),
     ],
 )
 def test_whatever_a_pack_does_with_one_item_rejects_that_item_only(does: Callable[[Item], Any]) -> None:

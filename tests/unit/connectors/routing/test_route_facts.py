@@ -67,7 +67,7 @@ def object_like(value: object) -> object:
         return None
     if isinstance(value, str):
         return value + "x"
-    return (*value, "x") if isinstance(value, tuple) else value + 1  # type: ignore[operator]
+    return (*value, "x") if isinstance(value, tuple) else value + 1
 
 
 def test_members_of_a_newer_writer_are_ignored() -> None:

@@ -19,7 +19,7 @@ from connectors.ingress.spool.writer import SpoolFull, SpoolWriter
 
 @pytest.fixture
 def folder(tmp_path: Path, settings: pytest.FixtureRequest) -> Path:
-    settings.HEADRACE_SPOOL_DIR = tmp_path / "state" / "spool"  # type: ignore[attr-defined]  # pytest-django's fixture
+    settings.HEADRACE_SPOOL_DIR = tmp_path / "state" / "spool"
     return tmp_path / "state" / "spool"
 
 
@@ -75,7 +75,7 @@ def test_a_file_that_has_grown_is_left_and_a_new_one_begun(writer: SpoolWriter, 
 
 
 def test_the_bound_is_kept_and_room_counts_again(writer: SpoolWriter, settings: pytest.FixtureRequest, folder: Path) -> None:
-    settings.HEADRACE_SPOOL_BYTES = 3 * (journal.HEADER_BYTES + 10)  # type: ignore[attr-defined]  # pytest-django's fixture
+    settings.HEADRACE_SPOOL_BYTES = 3 * (journal.HEADER_BYTES + 10)
     for _ in range(3):
         writer.append(b"x" * 10)
     with pytest.raises(SpoolFull, match="has reached its"):
@@ -147,7 +147,7 @@ def test_what_cannot_be_taken_back_is_a_torn_tail(writer: SpoolWriter, monkeypat
 
 def test_a_folder_that_cannot_be_made_is_a_full_spool(tmp_path: Path, settings: pytest.FixtureRequest) -> None:
     (tmp_path / "file").touch()
-    settings.HEADRACE_SPOOL_DIR = tmp_path / "file" / "spool"  # type: ignore[attr-defined]  # pytest-django's fixture
+    settings.HEADRACE_SPOOL_DIR = tmp_path / "file" / "spool"
     with pytest.raises(SpoolFull, match="cannot be written to"):
         SpoolWriter().append(b"x")
 

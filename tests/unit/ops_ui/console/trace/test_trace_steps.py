@@ -57,7 +57,7 @@ def failure(attempt: int, seconds: float, **members: Any) -> TracedFailure:
 def found(*rows: Any, truncated: bool = False) -> Trace:
     kinds = (TracedReceipt, TracedEvent, TracedItem, TracedFailure)
     lists = [[row for row in rows if isinstance(row, kind)] for kind in kinds]
-    return Trace(*lists, truncated, [])  # type: ignore[arg-type]
+    return Trace(*lists, truncated, [])
 
 
 def steps(way: Way) -> list[tuple[str, float | None, str]]:
