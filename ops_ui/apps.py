@@ -29,7 +29,8 @@ class ConsoleAdminConfig(admin_apps.AdminConfig):
 
     def ready(self) -> None:
         super().ready()
-        from django_q.admin import resubmit_task
+        from django.apps import apps
+        from django.contrib import admin
 
-        # django-q2 lets everybody who may see a task run it again.
-        resubmit_task.allowed_permissions = ("change",)
+        # Its pages would run any task again, and unpickle in the web server what stands in its tables.
+        admin.site.unregister([model for model in apps.get_app_config("django_q").get_models() if admin.site.is_registered(model)])

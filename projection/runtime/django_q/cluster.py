@@ -8,12 +8,13 @@ from typing import Any, Final
 
 from django.db import DatabaseError, InterfaceError, connections
 from django_q import cluster as django_q_cluster
+from django_q import monitor as django_q_monitor
 from django_q.cluster import Cluster, Sentinel, worker
 from django_q.monitor import monitor
 from django_q.tasks import async_task
 
 from projection.logs import log_event
-from projection.runtime.django_q import cluster_stop
+from projection.runtime.django_q import cluster_stop, own_tasks
 from projection.runtime.django_q.kill_proof import Flag, PacketQueue, Timer
 from projection.runtime.django_q.queue_clock import scheduler
 from projection.runtime.django_q.resident_tasks import ensure_schedules
@@ -54,7 +55,7 @@ class OutlastingSentinel(Sentinel):  # type: ignore[misc]  # django-q2 has no ty
 
     def start(self) -> None:
         cluster_stop.outlast_group_signal()
-        self.task_queue, self.result_queue, self.event_out = PacketQueue(small=True), PacketQueue(), Flag()
+        self.task_queue, self.result_queue, self.event_out = own_tasks.OwnTasks(small=True), PacketQueue(), Flag()
         super().start()
 
     def spawn_worker(self) -> None:
@@ -89,6 +90,7 @@ def run_cluster(loops: Mapping[str, tuple[str, int]], *, once: bool = False) -> 
     """Start the cluster with these resident loops (name → (task path, slot)) and wait for its end; `once`: end when nothing is due."""
     # Cluster.start() and its Sentinel find these by their names, and offer no other way.
     django_q_cluster.Sentinel, django_q_cluster.scheduler = OutlastingSentinel, scheduler
+    django_q_monitor.save_task = own_tasks.keep_no_result
     _loops.update(loops)
     ensure_schedules(_loops)
     start_loops()

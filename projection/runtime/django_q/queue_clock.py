@@ -16,6 +16,7 @@ from django_q.brokers.orm import ORM
 from django_q.conf import Conf
 
 from projection.database import clock
+from projection.runtime.django_q import own_tasks
 
 NOW: Final = Func(function="UTC_TIMESTAMP", template="%(function)s(6)", output_field=DateTimeField())
 
@@ -48,7 +49,9 @@ class Queue(ORM):  # type: ignore[misc]  # django-q2 has no types
 
 
 def scheduler(broker: Any = None) -> None:
-    """Put what is due by the schedules into the queue, as django-q2's own does. One more statement than that."""
+    """Put the loops that are due by the schedules into the queue, as django-q2's own does. Two more statements than that."""
     # It asks `timezone.now` once, for what is due, and `localtime` for each run that was missed.
     django_q_scheduler.timezone, django_q_scheduler.localtime = clock, clock.lately
+    django_q_scheduler.async_task = own_tasks.enqueue
+    own_tasks.disable_foreign_schedules()
     django_q_scheduler.scheduler(broker=broker)

@@ -15,6 +15,7 @@ from django_q.tasks import async_task
 from projection.database import clock
 from projection.database.outages import is_outage
 from projection.logs import log_event
+from projection.runtime.django_q import own_tasks
 from projection.runtime.django_q.cluster_stop import StopFlag
 from projection.runtime.slots import slot
 from projection.safe_text import error_text
@@ -52,8 +53,10 @@ def ensure_schedules(plan: dict[str, tuple[str, int]]) -> None:
     """One schedule row for each resident loop, made once: name → (task path, slot). They restart a loop that ended badly.
 
     By one cluster of the installation at a time, whatever its host: django-q2 lets two rows have one name, and each would run.
+    They are what may run as a task from now on (`own_tasks`).
     One that is further off than its minute is due now: it was put there by a clock that was wrong.
     """
+    own_tasks.allow(plan)
     with slot("schedules", 0, everywhere=True) as held:
         now = clock.now()
         for name, (path, number) in plan.items() if held else ():

@@ -9,13 +9,11 @@ from typing import Any
 
 import pytest
 from django.contrib import admin
-from django.contrib.auth.models import Group, Permission, User
+from django.contrib.auth.models import Group, User
 from django.db import connection
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 from django.urls.resolvers import RoutePattern
-from django.utils import timezone
-from django_q.models import Failure, OrmQ, Schedule
 from pytest_django import Settings
 
 from connectors.models import AuditEntry
@@ -33,9 +31,6 @@ WHY = read_only.SENTENCE
 def world(database: None, settings: Settings) -> World:
     """Something on every page, also on Django's own, and a console that changes nothing."""
     made = console_world.build()
-    moment = timezone.now()
-    Schedule.objects.create(func="math.sqrt", args="4")
-    Failure.objects.create(id="f" * 32, name="f", func="math.sqrt", started=moment, stopped=moment, success=False)
     User.objects.create_superuser("root", password=console_world.PASSWORD)
     settings.HEADRACE_CONSOLE_READ_ONLY = True
     return made
@@ -78,7 +73,7 @@ def addresses(world: World) -> list[str]:
         "app_label": "auth",
         "url": "x/",
     }
-    keys = {"user": known["id"], "group": Group.objects.all()[0].pk, "schedule": Schedule.objects.get().pk, "failure": "f" * 32}
+    keys = {"user": known["id"], "group": Group.objects.all()[0].pk}
 
     def walk(patterns: Any, prefix: str) -> Iterator[str]:
         for pattern in patterns:
@@ -106,7 +101,6 @@ def test_the_walk_goes_everywhere(world: World) -> None:
         "/auth/user/add/",
         "/auth/group/",
         "/password/",
-        "/django_q/failure/",
         "/dead-letters/replay/",
         "/audit/",
         "/login/",
@@ -118,7 +112,7 @@ def test_the_walk_goes_everywhere(world: World) -> None:
 def test_no_address_of_the_console_writes(world: World, name: str) -> None:
     client = browser(name)
     before = everything()
-    given = form(world) | {"action": "resubmit_task", "_selected_action": "f" * 32, "username": "eve", "post": "yes"}
+    given = form(world) | {"username": "eve", "post": "yes"}
     for path in addresses(world):
         for method in METHODS:
             leaves = path in ("/admin/login/", "/admin/logout/")
@@ -173,8 +167,7 @@ def test_each_page_has_the_banner_and_offers_no_change(world: World, name: str) 
     client = browser(name)
     own = [*world.paths.values(), f"/admin/dead-letters/?show=all&q={world.dead}"]
     django = ["/admin/auth/user/", "/admin/auth/group/", f"/admin/auth/user/{User.objects.get(username='root').pk}/change/"]
-    tasks = ["/admin/django_q/failure/", "/admin/django_q/schedule/", f"/admin/django_q/failure/{'f' * 32}/change/"]
-    for path in (*own, *django, *(tasks if name == "root" else ())):
+    for path in (*own, *django):
         response = client.get(path)
         assert response.status_code == 200, path
         page = response.content.decode()
@@ -186,7 +179,7 @@ def test_each_page_has_the_banner_and_offers_no_change(world: World, name: str) 
 def test_offers_are_seen_where_there_are_some(world: World, settings: Settings) -> None:
     settings.HEADRACE_CONSOLE_READ_ONLY = False
     client = browser("root")
-    for path in (world.paths["dead-letters"], world.paths["packs"], world.paths["route-publish"], "/admin/django_q/failure/"):
+    for path in (world.paths["dead-letters"], world.paths["packs"], world.paths["route-publish"]):
         page = client.get(path).content.decode()
         assert Offers(page).found, path
         assert "Read-only" not in page
@@ -219,16 +212,3 @@ def test_what_is_not_the_console_goes_on(world: World, client: Client) -> None:
     response = client.post("/ingress/default/nothing", json.dumps({}), content_type="application/json")
     assert response.status_code == 404
     assert WHY not in response.content.decode()
-
-
-def test_whoever_may_see_a_task_alone_may_not_run_it_again(world: World, settings: Settings) -> None:
-    """Also without the setting: django-q2 asks for no right by itself."""
-    settings.HEADRACE_CONSOLE_READ_ONLY = False
-    person = console_world.user(None, name="narrow")
-    again = {"action": "resubmit_task", "_selected_action": "f" * 32}
-    for right, is_run in (("view_failure", False), ("change_failure", True)):
-        person.user_permissions.add(Permission.objects.get(codename=right))
-        client = browser("narrow")
-        assert client.get("/admin/django_q/failure/").status_code == 200
-        client.post("/admin/django_q/failure/", again)
-        assert (OrmQ.objects.exists(), Failure.objects.exists()) == (is_run, not is_run), right
