@@ -1,23 +1,26 @@
 """A backup of one installation: the database as of one moment, this host's spool, and a manifest by which both are known again.
 
     <folder>/20261129T031700Z/
-        database.sql.gz     everything in the database, one consistent snapshot, taken while the service runs
+        database.sql.gz     everything in the database but sessions, one consistent snapshot, taken while the service runs
         spool/              deliveries that this host accepted while the database was away
-        manifest.json       what it is, its checksum, and which encryption keys it needs (their fingerprints, never the keys)
+        manifest.json       what it is, the checksums of its files, which encryption keys it needs (their fingerprints, never the
+                            keys), and a seal under the first of them, so that a changed backup is not restored
 
 The keys are not in it, on purpose: whoever gets hold of a backup must not read the stored secrets with it. Keep them elsewhere.
+Sessions are left out: one that is copied from a backup would log its holder in.
 """
 
 from __future__ import annotations
 
 import gzip
 import hashlib
+import hmac
 import json
 import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
@@ -30,12 +33,13 @@ from ops_ui.backup.database_programs import Program, dump_program, option_file
 from projection.cli import iso
 from projection.database import clock
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 DATABASE: Final = "database.sql.gz"
 SPOOL: Final = "spool"
 MANIFEST: Final = "manifest.json"
 COMPLETED: Final = b"-- Dump completed"
 """What the dump programs write last; a dump without it was cut off."""
+SESSIONS: Final = "django_session"
 CHUNK_BYTES: Final = 1024 * 1024
 TAIL_BYTES: Final = 200
 COMPRESSION: Final = 4
@@ -49,16 +53,21 @@ class BackupFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """`family` = whose dump program wrote it; `keys` = fingerprints of HEADRACE_ENCRYPTION_KEYS, in their order."""
+    """`family` = whose dump program wrote it; `keys` = fingerprints of HEADRACE_ENCRYPTION_KEYS, in their order; `files` = SHA-256 of
+    each file, by its path in the backup; `seal` = HMAC-SHA256 of all the rest under the first key."""
 
     format: int
     made_at: str
     server: str
     family: str
-    sha256: str
+    files: dict[str, str]
     migrations: list[str]
     keys: list[str]
-    spool_files: int
+    seal: str = ""
+
+    @property
+    def spool_files(self) -> int:
+        return len(self.files) - 1
 
 
 def backup(folder: Path) -> Path:
@@ -77,19 +86,19 @@ def backup(folder: Path) -> Path:
     try:
         # The spool first: a record that is drained in between is then in both, and known by its delivery id; the other way round it
         # would be in neither.
-        spool_files = _copy_spool(draft / SPOOL)
+        _copy_spool(draft / SPOOL)
         _dump(program, draft / DATABASE)
         made = Manifest(
             format=FORMAT,
             made_at=iso(moment) or "",
             server=_server(),
             family=program.family,
-            sha256=checksum(draft / DATABASE),
+            files=checksums(draft),
             migrations=migrations,
             keys=fingerprints(settings.HEADRACE_ENCRYPTION_KEYS),
-            spool_files=spool_files,
         )
-        (draft / MANIFEST).write_text(json.dumps(asdict(made), indent=1) + "\n", encoding="ascii")
+        sealed = asdict(made) | {"seal": seal(asdict(made), settings.HEADRACE_ENCRYPTION_KEYS[0])}
+        (draft / MANIFEST).write_text(json.dumps(sealed, indent=1) + "\n", encoding="ascii")
         for path in draft.rglob("*"):
             path.chmod(0o700 if path.is_dir() else 0o600)
         _make_durable([*draft.rglob("*"), draft])
@@ -107,41 +116,53 @@ def fingerprints(keys: Iterable[str]) -> list[str]:
     return [hashlib.sha256(f"headrace key {key}".encode()).hexdigest()[:FINGERPRINT_CHARACTERS] for key in keys]
 
 
-def checksum(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def seal(manifest: Mapping[str, object], key: str) -> str:
+    """Only who has the key can make it; `manifest` with or without a seal."""
+    content = json.dumps({name: value for name, value in manifest.items() if name != "seal"}, sort_keys=True)
+    return hmac.new(f"headrace backup {key}".encode(), content.encode(), hashlib.sha256).hexdigest()
 
 
-def _copy_spool(target: Path) -> int:
-    """Copy this host's spool, subfolders included; number of files. Files that were drained meanwhile are in the dump."""
+def checksums(folder: Path) -> dict[str, str]:
+    """SHA-256 of each file of a backup but its manifest."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if path.is_file() and name != MANIFEST:
+            with path.open("rb") as file:
+                found[name] = hashlib.file_digest(file, "sha256").hexdigest()
+    return found
+
+
+def _copy_spool(target: Path) -> None:
+    """Copy this host's spool, subfolders included. Files that were drained meanwhile are in the dump."""
     source: Path = settings.HEADRACE_SPOOL_DIR
     target.mkdir()
-    count = 0
     for path in sorted(source.rglob("*")) if source.is_dir() else ():
         copy = target / path.relative_to(source)
         try:
             if path.is_file():
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(path, copy)
-                count += 1
         except FileNotFoundError:
             continue
-    return count
 
 
 def _dump(program: Program, target: Path) -> None:
-    """One consistent snapshot, without locks that anybody would notice."""
-    entry = settings.DATABASES["default"] | {"NAME": connection.settings_dict["NAME"]}
+    """One consistent snapshot, without locks that anybody would notice. Of sessions only the empty table."""
+    name = connection.settings_dict["NAME"]
     options = ["--single-transaction", "--quick", "--hex-blob", "--no-tablespaces", "--skip-lock-tables", "--max-allowed-packet=1G"]
     if program.family == "mysql":
         options += ["--set-gtid-purged=OFF", "--column-statistics=0"]
-    with option_file(entry, program.family) as login, tempfile.TemporaryFile() as errors:
-        command = [program.path, login, *options, entry["NAME"]]
-        tail = b""
-        with (
-            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors) as process,  # noqa: S603  # found by its name
-            gzip.open(target, "wb", compresslevel=COMPRESSION) as file,
-        ):
+    with gzip.open(target, "wb", compresslevel=COMPRESSION) as file:
+        _write(program, [*options, f"--ignore-table={name}.{SESSIONS}", name], file)
+        _write(program, [*options, "--no-data", name, SESSIONS], file)
+
+
+def _write(program: Program, arguments: list[str], file: gzip.GzipFile) -> None:
+    """What the dump program says with these arguments. Raises BackupFailed when it did not come to its end."""
+    tail = b""
+    with option_file(settings.DATABASES["default"], program.family) as login, tempfile.TemporaryFile() as errors:
+        with subprocess.Popen([program.path, login, *arguments], stdout=subprocess.PIPE, stderr=errors) as process:  # noqa: S603  # found by its name
             assert process.stdout is not None  # noqa: S101  # it is a pipe
             while chunk := process.stdout.read(CHUNK_BYTES):
                 file.write(chunk)

@@ -19,6 +19,10 @@ CLIENTS: Final = {"mariadb": ("mariadb", "mysql"), "mysql": ("mysql",)}
 """Which clients load the dump of which family: MySQL's own does not understand the first line of MariaDB's dumps."""
 
 
+FORBIDDING: Final = {"--sandbox": "--sandbox", "--system-command": "--skip-system-command"}
+"""What a client's help names → the option by which it runs no command of the host that a dump names (`\\!`): MariaDB's, MySQL's."""
+
+
 class NoProgram(Exception):
     """A program of the database is missing here; the message names it and says how to get it."""
 
@@ -39,6 +43,18 @@ def dump_program() -> Program:
 def load_program(family: str) -> Program:
     """The client that loads a dump of this family. Raises NoProgram."""
     return _first(CLIENTS[family], family)
+
+
+def cannot_run_commands(program: Program) -> list[str]:
+    """The option with which this client runs nothing but SQL. Raises NoProgram for one that is too old to have one."""
+    known = subprocess.run([program.path, "--no-defaults", "--help"], capture_output=True, text=True, check=False).stdout  # noqa: S603  # found by its name
+    for named, option in FORBIDDING.items():
+        if named in known:
+            return [option]
+    raise NoProgram(
+        f"{program.path} would run commands of the host that a changed dump names; install a newer client "
+        "(MariaDB 10.5.25, 10.6.18, 10.11.8 or later; MySQL 8.0.40 or later)."
+    )
 
 
 def _first(names: tuple[str, ...], family: str | None = None) -> Program:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import hmac
 import json
 import shutil
 import subprocess
 import tempfile
 import zlib
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
@@ -16,8 +18,8 @@ from django.core import checks
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 
-from ops_ui.backup.backup import DATABASE, FORMAT, MANIFEST, SPOOL, Manifest, checksum, fingerprints
-from ops_ui.backup.database_programs import Program, load_program, option_file
+from ops_ui.backup.backup import DATABASE, FORMAT, MANIFEST, SPOOL, Manifest, checksums, fingerprints, seal
+from ops_ui.backup.database_programs import Program, cannot_run_commands, load_program, option_file
 from ops_ui.start.database_server import ensure_database
 
 UNREADABLE: Final = "headrace.E007"
@@ -30,7 +32,8 @@ class NotRestored(Exception):
 def restore(folder: Path, *, without_keys: bool = False) -> tuple[Manifest, list[str]]:
     """Bring back the backup in `folder`: its manifest, and a sentence for each stored secret that no key opens.
 
-    `without_keys` goes on although keys are missing. Raises NotRestored or NoProgram; before the load nothing was changed.
+    `without_keys` goes on although keys are missing; then the seal cannot be checked. Raises NotRestored or NoProgram; before the load
+    nothing was changed.
     """
     manifest = read_manifest(folder)
     missing = [key for key in manifest.keys if key not in fingerprints(settings.HEADRACE_ENCRYPTION_KEYS)]
@@ -44,8 +47,9 @@ def restore(folder: Path, *, without_keys: bool = False) -> tuple[Manifest, list
         raise NotRestored(
             f"The backup is of a newer version (its migration {newer[-1]} is unknown here); restore it with that version."
         )
-    if checksum(folder / DATABASE) != manifest.sha256:
-        raise NotRestored(f"{folder / DATABASE} is damaged (its checksum differs); use another backup.")
+    _check_files(folder, manifest)
+    if not missing:
+        _check_seal(manifest)
     program = load_program(manifest.family)
     _refuse_what_is_not_empty()
     _load(program, folder / DATABASE)
@@ -58,12 +62,31 @@ def restore(folder: Path, *, without_keys: bool = False) -> tuple[Manifest, list
 def read_manifest(folder: Path) -> Manifest:
     """Raises NotRestored for a folder that holds no finished backup of a known format."""
     try:
-        manifest = Manifest(**json.loads((folder / MANIFEST).read_text(encoding="ascii")))
-    except (OSError, ValueError, TypeError) as error:
+        found = json.loads((folder / MANIFEST).read_text(encoding="ascii"))
+        if found["format"] != FORMAT:
+            raise NotRestored(f"{folder} has format {found['format']}, but this version reads only format {FORMAT}.")
+        return Manifest(**found)
+    except (OSError, ValueError, TypeError, KeyError) as error:
         raise NotRestored(f"{folder} is not a backup ({error}); name the folder that holds {MANIFEST}.") from None
-    if manifest.format != FORMAT:
-        raise NotRestored(f"{folder} has format {manifest.format}, but this version reads only format {FORMAT}.")
-    return manifest
+
+
+def _check_files(folder: Path, manifest: Manifest) -> None:
+    """Every file as the manifest says, and none beside."""
+    there = checksums(folder)
+    for name in sorted(there.keys() | manifest.files.keys()):
+        if there.get(name) == manifest.files.get(name):
+            continue
+        what = "is damaged (its checksum differs)"
+        if name not in there or name not in manifest.files:
+            what = "is missing" if name not in there else "is not part of the backup"
+        raise NotRestored(f"{folder / name} {what}; use another backup.")
+
+
+def _check_seal(manifest: Manifest) -> None:
+    """The manifest is what `backup` wrote: only who has its first key can write another."""
+    sealing = next(key for key in settings.HEADRACE_ENCRYPTION_KEYS if fingerprints([key]) == manifest.keys[:1])
+    if not hmac.compare_digest(seal(asdict(manifest), sealing), manifest.seal):
+        raise NotRestored(f"{MANIFEST} was changed after the backup was made; use another backup.")
 
 
 def _refuse_what_is_not_empty() -> None:
@@ -80,7 +103,7 @@ def _load(program: Program, dump: Path) -> None:
     entry = settings.DATABASES["default"] | {"NAME": connection.settings_dict["NAME"]}
     said = ""
     with option_file(entry, program.family) as login, tempfile.TemporaryFile() as errors:
-        command = [program.path, login, "--max-allowed-packet=1G", entry["NAME"]]
+        command = [program.path, login, "--max-allowed-packet=1G", *cannot_run_commands(program), entry["NAME"]]
         try:
             with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=errors) as process:  # noqa: S603  # found by its name
                 assert process.stdin is not None  # noqa: S101  # it is a pipe

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import secrets
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 from cryptography.fernet import Fernet
 
+from ops_ui.backup.backup import checksums
 from ops_ui.config.environment import CHECKOUT
 from tests.acceptance.service import PATIENCE_SECONDS, Service, own_database, service
 from tests.support.running import start_environment, state_folder
@@ -24,6 +26,15 @@ pytestmark = pytest.mark.acceptance
 
 JOURNAL = Path("spool") / "00000000000000000001-0123456789abcdef0123456789abcdef.journal"
 CHANGED_BY_THE_RESTORE = {"_system_connectoraudit"}
+LEFT_OUT = {"django_session"}
+
+
+LOG_IN = """
+from django.contrib.sessions.backends.db import SessionStore
+store = SessionStore()
+store["_auth_user_id"] = "1"
+store.create()
+"""
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +44,7 @@ def site() -> Iterator[Service]:
         made.environment["HEADRACE_BIND"] = f"127.0.0.1:{made.port}"  # where the demo forwards to
         web, cluster = made.start()
         run(made.environment, "manage.py", "load_demo")
+        run(made.environment, "manage.py", "shell", "-c", LOG_IN)
         made.until_idle()
         for process in (web, cluster):
             process.ask_to_stop()
@@ -98,7 +110,8 @@ def test_a_restored_backup_is_the_same_installation(site: Service, made: Path, f
     assert (code, answer["unreadable_secrets"], answer["refused"]) == (0, [], [])
     after = tables(site, fresh.url)
     different = {name for name in before | after if before.get(name) != after.get(name)}
-    assert different <= CHANGED_BY_THE_RESTORE
+    assert different == CHANGED_BY_THE_RESTORE | LEFT_OUT
+    assert after["django_session"] == [], "who is logged in is nothing that a copy may bring along"
 
     state = Path(fresh.environment["HEADRACE_STATE_DIR"])
     assert (state / JOURNAL).read_bytes() == bytes(range(256))
@@ -157,7 +170,7 @@ def test_a_backup_that_was_changed_is_refused(site: Service, made: Path, fresh: 
 
 @pytest.mark.parametrize(
     ("name", "value", "reason"),
-    [("format", 2, "format 2"), ("migrations", ["projection.9999_later"], "newer version"), ("unknown", 1, "is not a backup")],
+    [("format", 1, "format 1"), ("migrations", ["projection.9999_later"], "newer version"), ("unknown", 1, "is not a backup")],
 )
 def test_a_backup_of_another_kind_is_refused(
     made: Path, fresh: Fresh, tmp_path: Path, name: str, value: object, reason: str
@@ -168,6 +181,41 @@ def test_a_backup_of_another_kind_is_refused(
     code, answer = fresh.restore(copy)
     assert code == 1
     assert reason in answer["refused"][0]["reason"]
+
+
+@pytest.mark.parametrize("change", ["statement", "journal", "more"])
+def test_a_changed_backup_whose_checksums_were_changed_too_is_refused_and_runs_nothing(
+    site: Service, made: Path, fresh: Fresh, tmp_path: Path, change: str
+) -> None:
+    """Also without its keys: a client of the database must not run what a dump tells it to."""
+    copy, sprung = copied(made, tmp_path), tmp_path / "sprung"
+    if change == "statement":
+        (copy / "database.sql.gz").write_bytes(gzip.compress(f"\\! touch {sprung}\nsystem touch {sprung}\n".encode()))
+    else:
+        (copy / (JOURNAL if change == "journal" else "spool/other.journal")).write_bytes(b"forged")
+    manifest = json.loads((copy / "manifest.json").read_text(encoding="ascii"))
+    (copy / "manifest.json").write_text(json.dumps(manifest | {"files": checksums(copy)}), encoding="ascii")
+    code, answer = fresh.restore(copy)
+    assert code == 1
+    assert "was changed after the backup was made" in answer["refused"][0]["reason"]
+    assert tables(site, fresh.url) == {}
+    if change == "statement":
+        fresh.environment["HEADRACE_ENCRYPTION_KEYS"] = Fernet.generate_key().decode()
+        assert fresh.restore(copy, "--without-keys")[0] == 1
+    assert not sprung.exists()
+
+
+def test_a_client_that_cannot_be_kept_from_commands_loads_nothing(site: Service, made: Path, fresh: Fresh, tmp_path: Path) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("mariadb", "mysql"):
+        (programs / name).write_text("#!/bin/sh\necho MariaDB\n", encoding="ascii")
+        (programs / name).chmod(0o755)
+    fresh.environment["PATH"] = f"{programs}:{os.environ['PATH']}"
+    done = run(fresh.environment, "-m", "ops_ui.start", "manage", "restore", str(made), "--json", check=False)
+    assert done.returncode == 2
+    assert "install a newer client" in json.loads(done.stdout.splitlines()[-1])["error"]["reason"]
+    assert tables(site, fresh.url) == {}
 
 
 def test_a_dump_that_breaks_off_leaves_nothing_behind(site: Service, tmp_path: Path) -> None:
