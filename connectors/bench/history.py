@@ -86,7 +86,7 @@ def _configure(namespace: str) -> None:
         install(namespace, name, actor="history")
         pack = live_pack(namespace, name)
         if pack is None:
-            raise NotFound(f"pack {name} was removed immediately")
+            raise NotFound(f"pack {name} was removed while the history was created; run it again with a new --namespace")
         models.Endpoint.objects.create(
             pack_id=pack.id, namespace=namespace, slug=f"history-{pack.id}", created_at=clock.now(), unverified_policy="refuse"
         )

@@ -74,7 +74,7 @@ def run(deliveries: int, idle_seconds: float, *, say: Callable[[str], None] = la
             waits = [_idle_then_deliver(made, port, f"delivery-{number}", secret, receiver) for number in range(deliveries)]
             say(f"from delivery to flow: median {1000 * median(waits):.0f} ms, longest {1000 * max(waits):.0f} ms")
             idle, questions = _idle_costs(made, counter, idle_seconds)
-            say(f"idle: {idle:.1f} statements a second")
+            say(f"idle: {idle:.1f} statements per second")
         polling = _bare_polling(deliveries, 1 / idle)
         facts = {"database": server(), "deliveries": deliveries}
     return facts | {

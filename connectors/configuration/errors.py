@@ -68,9 +68,9 @@ _TYPES: Final = {
 _BOUNDS: Final[dict[str, Callable[[Mapping[str, Any]], str]]] = {
     "greater_than_equal": lambda ctx: f"must be at least {ctx['ge']}",
     "less_than_equal": lambda ctx: f"must be at most {ctx['le']}",
-    "too_short": lambda ctx: f"needs at least {ctx['min_length']}",
-    "too_long": lambda ctx: f"takes at most {ctx['max_length']}",
-    "string_too_long": lambda ctx: f"takes at most {ctx['max_length']} characters",
+    "too_short": lambda ctx: f"must have at least {ctx['min_length']} entries",
+    "too_long": lambda ctx: f"must have at most {ctx['max_length']} entries",
+    "string_too_long": lambda ctx: f"must have at most {ctx['max_length']} characters",
     "literal_error": lambda ctx: f"must be {ctx['expected']}",
     "value_error": lambda ctx: str(ctx["error"]),
 }

@@ -159,9 +159,9 @@ def parse(text: str) -> Configuration:
     try:
         table = tomllib.loads(text)
     except ValueError as error:  # its own TOMLDecodeError, or a number of more digits than the interpreter converts
-        raise BadConfiguration([f"not TOML: {error}"]) from None
+        raise BadConfiguration([f"not TOML: {error}; correct the file"]) from None
     except RecursionError:
-        raise BadConfiguration(["not readable: nested too deeply"]) from None
+        raise BadConfiguration(["the tables or lists are nested too deeply; flatten them"]) from None
     return of_table(table)
 
 
@@ -191,12 +191,14 @@ def resolve(reference: str) -> str:
     if kind == "env":
         found = os.environ.get(value, "")
         if not found:
-            raise ValueError(f"the environment variable {value} is not set")
+            raise ValueError(f"the environment variable {value} is not set; set it for this command")
         return found
     try:
         found = Path(value).read_text(encoding="utf-8").rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"the secret's file {value} cannot be read ({type(error).__name__})") from None
+        raise ValueError(
+            f"the secret's file {value} cannot be read ({type(error).__name__}); correct the path or its permissions"
+        ) from None
     if not found:
-        raise ValueError(f"the secret's file {value} is empty")
+        raise ValueError(f"the secret's file {value} is empty; put the secret into it")
     return found

@@ -230,5 +230,5 @@ def _warnings(facts: RouteFacts) -> tuple[str, ...]:
     known = ", ".join(sorted(flows.registered())) or "none"
     return (
         f"route {facts.key!r}: flow {facts.flow_name!r} is not installed here (known: {known}); "
-        "its work waits until its app is added to HEADRACE_APPS",
+        "its work waits until its package is added to HEADRACE_APPS",
     )

@@ -109,9 +109,9 @@ def _factor(value: object) -> object:
 
 def _some(values: tuple[str, ...]) -> tuple[str, ...]:
     if not values:
-        raise ValueError("needs at least one")
+        raise ValueError("is empty; give at least one entry")
     if len(set(values)) != len(values):
-        raise ValueError("contains a duplicate")
+        raise ValueError("contains an entry twice; remove one")
     return values
 
 

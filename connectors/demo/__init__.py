@@ -74,8 +74,8 @@ def refused_address(service_url: str) -> str | None:
     if addresses.is_allowed(str(address), addresses.networks(settings.HEADRACE_FORWARD_ALLOWED_NETWORKS)):
         return None
     return (
-        f"flows are not allowed to post to {host}, the address of the demo's receivers, so its forwards fail and are retried; "
-        f"start with HEADRACE_FORWARD_ALLOWED_NETWORKS={ip_network(address)} to let them."
+        f"flows may not post to {host}, the address of the demo's receivers, so the demo's forwards fail and are retried; "
+        f"to allow it, start with HEADRACE_FORWARD_ALLOWED_NETWORKS={ip_network(address)}"
     )
 
 

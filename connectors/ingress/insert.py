@@ -79,7 +79,7 @@ def insert_draft(draft: ReceiptDraft, using: str) -> Outcome:
         first = receipts.read_first_receipt(draft.endpoint_id, str(draft.idempotency_hash))
         if first is not None:
             return _repeated(draft, first, using)
-    raise Error("a delivery id is known and unknown in turn; is another process deleting receipts?")
+    raise Error("a receipt with this delivery id appears and disappears; check whether another process deletes receipts")
 
 
 @cache

@@ -65,7 +65,7 @@ class Outage:
         with self._lock:
             if self._held_until is not None:
                 if started < self._held_until:
-                    raise DatabaseAway("the database did not answer in time a moment ago")
+                    raise DatabaseAway(f"the database did not answer in time; it is asked again within {HOLD_SECONDS:g} s")
                 self._held_until = started + HOLD_SECONDS  # ours is the try; the others go on without
         return started
 

@@ -48,7 +48,7 @@ def make(kind: JobKind, chosen: WorkFilter, *, actor: str, retarget: bool = Fals
     """
     dead_items(chosen, unreplayed=False)
     if len(chosen.work) > PAGE:
-        raise ValueError(f"a job names at most {PAGE:,} items by their WorkIds, not {len(chosen.work):,}")
+        raise ValueError(f"{len(chosen.work):,} WorkIds are too many for one job; give at most {PAGE:,}, or a filter")
     rate = 0 if chosen.work else DEFAULT_RATE
     return jobs.make(kind, to_json(chosen), actor=actor, rate=rate, retarget=retarget, since=chosen.since)
 

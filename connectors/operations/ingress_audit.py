@@ -12,14 +12,24 @@ RECEIPTS: Final = "`_System_ConnectorReceipt`"
 _texts: Final = catalogue(Path(__file__).parent)
 
 INGRESS_INVARIANTS: Final = (
-    Invariant("receipt_body", _texts["audit_receipt_body"], "the body was changed after receipt: its hash is not {0}", RECEIPTS),
+    Invariant(
+        "receipt_body",
+        _texts["audit_receipt_body"],
+        "its body was changed after it was received: it no longer has the hash {0}",
+        RECEIPTS,
+    ),
     Invariant("receipt_tombstone", _texts["audit_receipt_tombstone"], "{0}", RECEIPTS),
-    Invariant("event_erasure", _texts["audit_event_erasure"], "the audit entry {0} of its erasure is missing", EVENTS),
+    Invariant(
+        "event_erasure",
+        _texts["audit_event_erasure"],
+        "it was erased, but entry {0} of the audit log, which explains it, is missing",
+        EVENTS,
+    ),
     Invariant("receipt_routed", _texts["audit_receipt_routed"], "{0}", RECEIPTS),
     Invariant(
         "next_ordinal",
         _texts["audit_next_ordinal"],
-        "NextEnqueueOrdinal is {0}, but ordinal {1} is used: admission would stop",
+        "the next sequence number is {0}, but {1} is already used: no event can be admitted",
         None,
     ),
 )

@@ -73,7 +73,7 @@ def send(endpoint: EndpointFacts, headers: Mapping[str, str], body: str, *, acto
         raise TrialRefused(f"nothing was sent to endpoint {endpoint.slug!r}: {why}")
     raw = body.encode("utf-8", "surrogatepass")
     if len(raw) > endpoint.max_body_bytes:
-        raise TrialRefused(f"the body has {len(raw)} bytes; endpoint {endpoint.slug!r} takes at most {endpoint.max_body_bytes}")
+        raise TrialRefused(f"the body has {len(raw)} bytes; endpoint {endpoint.slug!r} accepts at most {endpoint.max_body_bytes}")
     request = _signed(endpoint, headers, raw, actor)
     outcome = receive(endpoint, request)
     detail = {"code": outcome.code, "receipt": outcome.receipt_id}

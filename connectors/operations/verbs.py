@@ -61,7 +61,7 @@ def cancel(work_id: str, *, actor: str, reason: str) -> Cancelled | Refused:
 def retry_now(work_id: str, *, actor: str, reason: str) -> Refused | None:
     """End the wait of work that waits to retry. Refused: `not_waiting`."""
     if not projection.replay.cancel.retry_now(work_id, actor=actor, note=_note(actor, "work.retry_now", work_id, reason)):
-        return Refused(work_id, "not_waiting", "It is not waiting to retry; `work show` shows its state.")
+        return Refused(work_id, "not_waiting", f"{work_id} is not waiting to retry; check its state (`work show`)")
     return None
 
 

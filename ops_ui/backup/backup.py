@@ -77,7 +77,7 @@ def backup(folder: Path) -> Path:
     migrations = sorted(f"{app}.{name}" for app, name in MigrationRecorder(connection).applied_migrations())
     if not migrations:
         raise BackupFailed(
-            f"The database {connection.settings_dict['NAME']} contains no installation, so there is nothing to back up."
+            f"The database {connection.settings_dict['NAME']} contains no installation. Check HEADRACE_DATABASE_URL."
         )
     moment = clock.now()
     target = folder / moment.strftime("%Y%m%dT%H%M%SZ")
@@ -105,7 +105,7 @@ def backup(folder: Path) -> Path:
         draft.rename(target)
         _make_durable([folder])
     except OSError as error:
-        raise BackupFailed(f"The backup could not be written ({error}).") from None
+        raise BackupFailed(f"The backup could not be written ({error}). Check the folder and its free space.") from None
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return target

@@ -40,7 +40,7 @@ def restore(folder: Path, *, without_keys: bool = False) -> tuple[Manifest, list
     if missing and not without_keys:
         raise NotRestored(
             f"The backup was made under {len(manifest.keys)} encryption key(s), of which {len(missing)} are not in "
-            "HEADRACE_ENCRYPTION_KEYS here; put back the keys that were kept with it, or use --without-keys and set new secrets."
+            "HEADRACE_ENCRYPTION_KEYS here; add the keys that were kept with it, or use --without-keys and set new secrets."
         )
     newer = sorted(set(manifest.migrations) - {".".join(key) for key in MigrationLoader(None).disk_migrations})
     if newer:
@@ -64,7 +64,10 @@ def read_manifest(folder: Path) -> Manifest:
     try:
         found = json.loads((folder / MANIFEST).read_text(encoding="ascii"))
         if found["format"] != FORMAT:
-            raise NotRestored(f"{folder} has format {found['format']}, but this version reads only format {FORMAT}.")
+            raise NotRestored(
+                f"{folder} has format {found['format']}, but this version reads only format {FORMAT}; "
+                "restore it with the version that made it."
+            )
         return Manifest(**found)
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise NotRestored(f"{folder} is not a backup ({error}); name the folder that holds {MANIFEST}.") from None
@@ -115,8 +118,8 @@ def _load(program: Program, dump: Path) -> None:
         said = errors.read().decode("utf-8", "replace").strip() or said
     if process.returncode or said:
         raise NotRestored(
-            f"{Path(program.path).name} did not load it ({said or f'exit code {process.returncode}'}); the database {entry['NAME']} "
-            "holds a part of it: drop it before the next try."
+            f"{Path(program.path).name} failed to load the backup ({said or f'exit code {process.returncode}'}). The database "
+            f"{entry['NAME']} now contains a part of it; drop and create it, then restore again."
         )
 
 

@@ -55,7 +55,7 @@ def check_leases(**_: Any) -> Found:
         problem(
             4,
             f"HEADRACE_LEASE_SECONDS is {settings.HEADRACE_LEASE_SECONDS}, shorter than the {longest.timeout:g} s "
-            f"that flow {longest.name!r} may take.",
+            f"timeout of flow {longest.name!r}.",
             f"Set it to {longest.timeout:g} or more, or give the flow a shorter timeout.",
         )
     ]
@@ -72,7 +72,7 @@ def check_cluster(**_: Any) -> Found:
         found.append(
             problem(
                 5,
-                f"Q_CLUSTER's timeout ({shown}) is not below its retry ({retry} s): a running loop would start twice.",
+                f"Q_CLUSTER's timeout ({shown}) is not below its retry ({retry} s), so a running loop would be started a second time.",
                 "Raise retry above timeout in the settings.",
             )
         )
@@ -82,7 +82,7 @@ def check_cluster(**_: Any) -> Found:
         found.append(
             problem(
                 6,
-                f"Q_CLUSTER's timeout ({timeout} s) is below the {needed:g} s of a resident loop whose last flow takes {longest:g} s.",
+                f"Q_CLUSTER's timeout ({timeout} s) is too short: a loop whose last flow runs {longest:g} s needs {needed:g} s.",
                 "Give the flow a shorter timeout, or raise LONGEST_FLOW_TIMEOUT_SECONDS in the settings.",
             )
         )

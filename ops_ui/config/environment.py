@@ -93,7 +93,9 @@ def _fernet_keys(raw: str) -> list[str]:
         except (binascii.Error, ValueError):
             length = 0
         if length != FERNET_KEY_BYTES:
-            raise ValueError(f"has no Fernet key in place {place}; each is {FERNET_KEY_BYTES} random bytes in URL-safe base64")
+            raise ValueError(
+                f"has an invalid Fernet key at position {place}; each key is {FERNET_KEY_BYTES} random bytes in URL-safe base64"
+            )
     return keys
 
 

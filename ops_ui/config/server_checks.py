@@ -58,7 +58,7 @@ def check_version(version: str) -> Found:
     return [
         problem(
             9,
-            f"The database server is {product} {is_now}, and {needed} is the oldest that Headrace runs on.",
+            f"The database server is {product} {is_now}, but Headrace needs {needed} or newer.",
             "Upgrade it, or point HEADRACE_DATABASE_URL at a newer server.",
         )
     ]
@@ -87,8 +87,8 @@ def check_isolation(databases: Sequence[str] | None = None, **_: Any) -> Found:
             found.append(
                 problem(
                     2,
-                    f"Connections run at {', '.join(sorted(levels))}, and Headrace needs READ COMMITTED.",
-                    "Leave OPTIONS['isolation_level'] of DATABASES at 'read committed', and make sure no proxy changes it.",
+                    f"Connections run at {', '.join(sorted(levels))}, but Headrace needs READ COMMITTED.",
+                    "Set OPTIONS['isolation_level'] of DATABASES to 'read committed', and make sure that no proxy changes it.",
                 )
             )
     return found

@@ -118,7 +118,7 @@ def _refuse_target_lanes(events: Sequence[InboundEvent]) -> None:
     for event in events:
         if event.is_projected and event.target_lane and event.route is not None:
             raise TargetLaneConflict(
-                f"route {event.route.key} v{event.route.version} projects and names lane {event.target_lane!r}"
+                f"route {event.route.key} v{event.route.version} is a projection and cannot have target lane {event.target_lane!r}"
             )
 
 

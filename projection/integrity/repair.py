@@ -134,7 +134,11 @@ def _remake_unit(parts: Sequence[_Part], *, dry_run: bool) -> Repaired:
 def _without_fact(event: KnownEvent) -> Refused:
     if event.erasure_id is not None:
         return Refused(str(event.id), "erased", f"event {event.id} was erased, so its work cannot be recreated")
-    return Refused(str(event.id), "no_route_snapshot", f"event {event.id} has no route snapshot, so its work is unknown")
+    return Refused(
+        str(event.id),
+        "no_route_snapshot",
+        f"event {event.id} does not record which route it matched, so its work cannot be recreated",
+    )
 
 
 def _hand_off(*, dry_run: bool) -> Repaired:
@@ -158,7 +162,9 @@ def _hand_off_unit(rows: Sequence[tuple[int, str]], *, dry_run: bool) -> int:
     locked = [row for row in WorkItem.objects.lock_work_items([row[0] for row in rows]) if row.is_successor]
     keys = sorted({row.projection_key for row in locked if row.projection_key})
     if keys and len(WorkItem.objects.read_successors(keys)) > len(keys):
-        raise Ambiguous(f"more than one queued generation and none active, besides {rows[0][1]}")
+        raise Ambiguous(
+            f"more than one queued generation and none active in the projection of {rows[0][1]}; run `audit`, which lists them"
+        )
     if locked and not dry_run:
         WorkItem.objects.activate_generations([row.id for row in locked])
         for row in locked:

@@ -85,7 +85,7 @@ def _refusal(work_id: str, rows: Sequence[WorkRow], active: Mapping[str, WorkRow
     if dead.state is not State.DEAD:
         return Refused(work_id, "not_dead", f"{work_id} is {dead.state}; only dead letters can be replayed")
     if dead.discarded_at is not None:
-        return Refused(work_id, "discarded", f"{work_id} was discarded")
+        return Refused(work_id, "discarded", f"{work_id} was discarded and can no longer be replayed")
     if newest is not dead and newest.state not in (State.DEAD, State.CANCELLED):
         tail = OUTCOMES.get(newest.state, f"it is {newest.state}")
         return Refused(work_id, "already_replayed", f"already replayed as {newest.work_id} ({tail})")
@@ -100,14 +100,15 @@ def class_refusal(work_id: str, row: WorkRow, origin: Origin | None, target: Tar
     """Why the row's execution class is not proven, or would change under the target; None = neither."""
     is_projection = row.execution_class == ExecutionClass.PROJECTION
     if origin is None or origin.is_projected != is_projection:
-        reason = "its event has no route snapshot, or one that contradicts how it executes"
+        reason = "the route of its event is not stored or does not fit it, so it cannot be replayed safely; run `audit`"
         return Refused(work_id, "no_class_proof", reason)
     route = target.route if target else origin.route
+    way_out = "; replay without --retarget" if target else "; run `audit`"
     if route.event_kind != origin.route.event_kind:
-        reason = f"route {origin.route.key} now emits {route.event_kind}, not {origin.route.event_kind}"
+        reason = f"route {origin.route.key} now emits {route.event_kind} instead of {origin.route.event_kind}{way_out}"
         return Refused(work_id, "kind_change", reason)
     if (route.is_projection and origin.source_lane != "") != is_projection:
-        return Refused(work_id, "class_change", f"route {route.key} v{route.version} would change how it executes")
+        return Refused(work_id, "class_change", f"route {route.key} v{route.version} would run it in another mode{way_out}")
     return None
 
 
@@ -128,7 +129,7 @@ def first_of_each(
         if holder == work_id:
             first[work_id] = row
         else:
-            reason = f"{holder} of the same record is replayed first; replay this one after that has ended"
+            reason = f"{holder} of the same record is replayed first; this one can be replayed when that replay has ended"
             deferred[work_id] = Deferred(work_id, "same_source", reason)
     return first, deferred
 

@@ -36,7 +36,9 @@ def shortfall(report: Mapping[str, Any]) -> list[str]:
     low = [name for name, file in worst if percent(file["summary"]) < FILE_FLOOR_PERCENT]
     if percent(report["totals"]) >= FLOOR_PERCENT and not low:
         return []
-    lines = [f"branch coverage of {MEASURED}/ is {figure(report)}, its floor {FLOOR_PERCENT:g} % ({FILE_FLOOR_PERCENT:g} % a file)"]
+    lines = [
+        f"branch coverage of {MEASURED}/ is {figure(report)}, its floor {FLOOR_PERCENT:g} % ({FILE_FLOOR_PERCENT:g} % per file)"
+    ]
     named = [item for item in worst if item[1]["missing_branches"]]
     return lines + [_line(name, file) for name, file in named[: max(WORST, len(low))]]
 

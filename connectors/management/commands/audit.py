@@ -25,9 +25,11 @@ class Command(HeadraceCommand):
             rows = report.checked
             counts = f"{rows['receipt_body']} receipts, {rows['payload_hash']} events and {rows['lease']} work items"
             lines = [f"ok: {len(rows)} invariants verified on {counts}"]
+        else:
+            lines.append("Next: run `repair --dry-run`; it shows which of these `repair` can fix.")
         self.emit(answer, lines)
         try:
             audit_results.keep(report, started_at)
         except DatabaseError as error:  # read-only, or a right that reads only: the proof stands without it
-            self.stderr.write(f"the result could not be stored for the console: {error}")
+            self.stderr.write(f"The result could not be stored for the console ({error}); the check itself is complete.")
         return DONE if report.ok else FINDINGS

@@ -26,7 +26,7 @@ class Command(ConfigurationCommand):
         apply.add_argument("file", help="TOML file")
         apply.add_argument("--dry-run", action="store_true", help="show what would change; change nothing")
         add_reason(apply)
-        diff = self.add_verb(verbs, "diff", self.diff, "show where the database differs from the file; exits 2 if it does")
+        diff = self.add_verb(verbs, "diff", self.diff, "show where the database differs from the file; exit code 2 if it does")
         diff.add_argument("file", help="TOML file")
         add_namespace(self.add_verb(verbs, "export", self.export, "print the configuration of a namespace as TOML"))
 

@@ -37,7 +37,11 @@ class Command(OperationsCommand):
         sub.add_argument("work_id", metavar="WORKID")
         for name, perform, description in (
             ("replay", self.replay, "run dead letters again, as new work items linked to them"),
-            ("discard", self.discard, "discard dead letters: not replayed, but still stored"),
+            (
+                "discard",
+                self.discard,
+                "discard dead letters: they can no longer be replayed; they stay stored until retention removes them",
+            ),
         ):
             sub = self.add_verb(verbs, name, perform, description)
             sub.add_argument("work_ids", metavar="WORKID", nargs="*")
@@ -109,7 +113,7 @@ class Command(OperationsCommand):
             f"{expected.total} dead letters: {expected.possible} start immediately, "
             f"{expected.deferred} wait for an earlier one of the same record"
         )
-        lines += [f"{count} cannot be acted on: {code}" for code, count in sorted(expected.refused.items())] + _warning(job)
+        lines += [f"{count} would be refused: {code}" for code, count in sorted(expected.refused.items())] + _warning(job)
         lines += [f"refused: {one.id}: {one.reason}" for one in left_out]
         answer: dict[str, Any] = {"preview": _preview(job), "dry_run": is_preview}
         answer |= {} if is_preview else {"job": job_answer(job)}
@@ -179,7 +183,7 @@ def _add_filters(parser: CommandParser) -> None:
     parser.add_argument("--error", default="", help="part of the last error, or the start of its fingerprint")
     parser.add_argument("--since", default="", help="failed at or after: ISO 8601, or how long ago (2h, 7d)")
     parser.add_argument("--until", default="", help="failed before: ISO 8601, or how long ago")
-    parser.add_argument("--source", default="", help="a source id, type:id or lane")
+    parser.add_argument("--source", default="", help="a source id, type:id (contact:42) or lane")
 
 
 def _chosen(options: dict[str, Any]) -> WorkFilter:
@@ -205,7 +209,7 @@ def _filter(options: dict[str, Any]) -> WorkFilter:
 
 def _table(found: list[DeadLetter]) -> list[str]:
     return table(
-        ["work id", "died", "flow", "lane", "attempts", "error", "replay"],
+        ["work id", "failed", "flow", "lane", "attempts", "error", "replay"],
         [
             (
                 one.item.work_id,

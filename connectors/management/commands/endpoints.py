@@ -29,7 +29,7 @@ SETTINGS: Final = ("public_url", "signature", "unverified", *LIMIT_NAMES)
 
 
 class Command(ConfigurationCommand):
-    help = "Lists and creates ingress URLs, rotates their secrets, and accepts held deliveries that verify now."
+    help = "Lists and creates ingress URLs, rotates their secrets, and accepts kept deliveries whose signature is valid now."
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = self.verbs(parser)
@@ -43,7 +43,7 @@ class Command(ConfigurationCommand):
         create.add_argument(
             "--unverified",
             choices=["keep", "refuse"],
-            help="what to do with deliveries with a bad signature (default: keep, for 24 h)",
+            help="deliveries with a bad signature: keep each for 1 h, within 24 h after creation or rotation (default), or refuse",
         )
         create.add_argument("--max-body-bytes", type=int, help="largest accepted body (default: the pack's)")
         create.add_argument("--limit", help="rate limit, e.g. 200/s; more are answered 429 (default: no limit)")
@@ -59,7 +59,9 @@ class Command(ConfigurationCommand):
         rotate.add_argument(
             "--overlap", default="24h", help="how long the old secret stays valid, e.g. 1h; 0s = it expires immediately"
         )
-        reverify = self.add_verb(verbs, "reverify", self.reverify, "accept held deliveries that the current secrets verify")
+        reverify = self.add_verb(
+            verbs, "reverify", self.reverify, "accept kept deliveries whose signature the current secrets verify"
+        )
         reverify.add_argument("name", metavar="SLUG", help="endpoint")
         for sub in (create, rotate, reverify):
             add_namespace(sub)
@@ -104,9 +106,9 @@ class Command(ConfigurationCommand):
     def reverify(self, *, namespace: str, reason: str, **options: Any) -> int:
         done = reverify(endpoints.facts(namespace, options["name"]), actor=cli_actor(), reason=reason)
         refused = [refusal(each.unverified_id, "unverified", each.reason) for each in done.refused]
-        lines = [f"{each.code}: held delivery {each.unverified_id} → receipt {each.receipt_id}" for each in done.admitted]
-        lines += [f"still held: {each['id']}: {each['reason']}" for each in refused]
-        self.emit({"admitted": [asdict(each) for each in done.admitted], "refused": refused}, lines or ["nothing is held"])
+        lines = [f"{each.code}: delivery {each.unverified_id} → receipt {each.receipt_id}" for each in done.admitted]
+        lines += [f"still not verified: delivery {each['id']}: {each['reason']}" for each in refused]
+        self.emit({"admitted": [asdict(each) for each in done.admitted], "refused": refused}, lines or ["no kept deliveries"])
         return FINDINGS if refused else DONE
 
 

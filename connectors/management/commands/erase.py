@@ -19,7 +19,7 @@ from projection.refusals import Refused
 
 class Command(HeadraceCommand):
     help = (
-        "Erases a person's data: removes bodies, payloads, errors and the current record, and keeps ids, order and hashes. Refused "
+        "Erases a person's data: removes bodies, payloads, errors and the live record, and keeps ids, order and hashes. Refused "
         "while work still needs the data. Not erased: this host's log files, spooled deliveries until they are drained, backups, and "
         "data that flows have written or sent elsewhere."
     )
@@ -27,7 +27,7 @@ class Command(HeadraceCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         what = parser.add_mutually_exclusive_group(required=True)
         what.add_argument("--source", metavar="TYPE:ID", help="a source record, such as contact:42")
-        what.add_argument("--receipt", metavar="ID", type=int, help="one delivery and its events; current records stay")
+        what.add_argument("--receipt", metavar="ID", type=int, help="one delivery and its events; live records stay")
         add_namespace(parser)
         parser.add_argument("--pack", help="only data received by this pack (default: all packs of the namespace)")
         parser.add_argument("--reason", default="", help="reason, for the audit log (required, except with --dry-run)")

@@ -35,14 +35,15 @@ class Command(ConfigurationCommand):
         ]
         missing = [{"name": name, "routes": keys} for name, keys in sorted(users.items()) if flows.find(name) is None]
         lines = table(
-            ["flow", "atomic", "batch", "time-out", "destination", "routes"],
+            ["flow", "atomic", "batch", "timeout", "destination", "routes"],
             [
                 (f["name"], f["atomic"], f["batch"], f"{f['timeout_s']:g} s", f["destination"], ", ".join(f["routes"]))
                 for f in known
             ],
         )
         lines += [
-            f"not installed: {each['name']} (routes {', '.join(each['routes'])}); add its app to HEADRACE_APPS" for each in missing
+            f"not installed: {each['name']} (routes {', '.join(each['routes'])}); add its package to HEADRACE_APPS"
+            for each in missing
         ]
         self.emit({"flows": known, "missing": missing}, lines)
         return DONE

@@ -33,12 +33,14 @@ class Command(HeadraceCommand):
         sub.add_argument("--limit", type=int, default=50, help="maximum number of rows (default: %(default)s)")
         for name, perform, description in (
             ("show", self.show, "show the queue of a lane, and why it is not moving"),
-            ("hold", self.hold, "start no more work in a lane until it is released; running work finishes"),
+            ("hold", self.hold, "hold a lane: no work of it starts until it is released; running work finishes"),
             ("release", self.release, "release a held lane; its work starts again"),
         ):
             sub = self.add_verb(verbs, name, perform, description)
             sub.add_argument(
-                "lane", metavar="LANE", help="a source lane such as contact:42, a target mutation lane, or a lane's key"
+                "lane",
+                metavar="LANE",
+                help="a source lane such as contact:42, a target mutation lane, or a lane's key (see `lanes list`)",
             )
             if name != "show":
                 sub.add_argument("--reason", default="", help="reason, for the audit log")
@@ -146,6 +148,6 @@ def _detail_lines(shown: list[dict[str, Any]]) -> Iterator[str]:
         yield f"{lane['lane']} in {lane['namespace']}: {lane['depth']} open, {lane['blocked']} blocked ({lane['lane_key']})"
         yield lane["why"]["sentence"]
         yield from table(
-            ["work id", "state", "position", "flow", "run after", "attempts"],
+            ["work id", "state", "sequence", "flow", "scheduled for", "attempts"],
             [(i["work_id"], i["state"], i["ordinal"], i["flow"], iso(i["run_after"]), i["attempts"]) for i in lane["items"]],
         )

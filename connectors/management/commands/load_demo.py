@@ -25,7 +25,7 @@ class Command(ConfigurationCommand):
         parser.add_argument(
             "--receiver",
             choices=tuple(demo.SWITCH),
-            help="make the demo's order receiver accept (open) or refuse (closed) orders from now on (first load: closed)",
+            help="make the demo's order receiver accept (open) or reject (closed) orders from now on (first load: closed)",
         )
         parser.add_argument(
             "--orders",
@@ -37,7 +37,10 @@ class Command(ConfigurationCommand):
 
     def perform(self, **options: Any) -> int:
         if settings.HEADRACE_CONFIG_LOCKED:
-            self.emit({"skipped": "locked"}, ["the demo was not loaded because HEADRACE_CONFIG_LOCKED is on; turn it off first"])
+            self.emit(
+                {"skipped": "locked"},
+                ["The demo was not loaded because HEADRACE_CONFIG_LOCKED is true. Set it to false to load the demo."],
+            )
             return DONE
         orders = options["orders"]
         if not 0 <= orders <= MOST_ORDERS:
@@ -49,7 +52,8 @@ class Command(ConfigurationCommand):
         posted = ", ".join(f"{count} {code}" for code, count in done.posted.items()) or "none"
         changed = [f"{step.kind} {step.name}" for step in done.report.of("changed")]
         lines = [
-            f"demo: {len(created)} parts created, {len(changed)} changed, samples posted: {posted}; {done.known} already existed"
+            f"demo: {len(created)} packs, endpoints and routes created, {len(changed)} changed; "
+            f"sample deliveries: {posted}, {done.known} sent before"
         ]
         warnings = [] if (warning := demo.refused_address(service_url)) is None else [warning]
         lines += [f"demo: warning: {each}" for each in warnings]

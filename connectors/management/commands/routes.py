@@ -24,13 +24,13 @@ from projection.facts import RouteFacts
 TEXTS: Final = {
     "pack": "installed pack whose events the route matches",
     "kind": "event kind that the route emits, e.g. contact.changed",
-    "mode": "projection or per_event",
+    "mode": "projection (one run per changed record) or per_event (one run per event)",
     "flow": "flow that handles its events, e.g. record_table or crm.contact",
     "settle": "how long a projection waits for further events, e.g. 5s",
     "work_type": "work type (default: the flow's name)",
-    "source_id_case": "exact or fold",
+    "source_id_case": "exact, or fold: ids that differ only in case are one record (default: exact)",
     "target_lane": "target mutation lane of a per_event route, e.g. invoice:{id}",
-    "queue_class": "queue class",
+    "queue_class": "queue class of its work, which workers serve in turn (default: default)",
     "connection": "connection to which http_forward posts",
 }
 INLINE: Final = {
@@ -57,7 +57,7 @@ class Command(PauseVerbs):
         add_namespace(publish)
         add_reason(publish)
         retire = self.add_verb(
-            verbs, "retire", self.retire, "retire a route; new events no longer match it, work it already has finishes"
+            verbs, "retire", self.retire, "retire a route: new events no longer match it; its existing work finishes"
         )
         retire.add_argument("name", metavar="KEY", help="route key")
         add_namespace(retire)

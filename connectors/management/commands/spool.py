@@ -29,8 +29,10 @@ class Command(HeadraceCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = self.verbs(parser)
         self.add_verb(verbs, "list", self.list, "list waiting deliveries, and those set aside with the reason")
-        self.add_verb(verbs, "drain", self.drain, "drain now, if no web server runs on this host")
-        retry = self.add_verb(verbs, "retry", self.retry, "try refused deliveries again")
+        self.add_verb(verbs, "drain", self.drain, "store the waiting deliveries now (only if no web server runs on this host)")
+        retry = self.add_verb(
+            verbs, "retry", self.retry, "put deliveries that the database rejected back into the spool, to be stored again"
+        )
         export = self.add_verb(
             verbs, "export", self.export, "print deliveries that were set aside as JSON Lines, the format of `receive`"
         )
@@ -50,7 +52,7 @@ class Command(HeadraceCommand):
             "aside_bytes": usage.aside_bytes,
             "aside": [one.facts() for one in aside],
         }
-        waits = f"{usage.waiting_bytes} bytes wait since {since}" if since else "nothing waits"
+        waits = f"{usage.waiting_bytes} bytes waiting, the oldest since {since}" if since else "nothing is waiting"
         rows = [[iso(value) if isinstance(value, datetime) else value for value in map(one.facts().get, COLUMNS)] for one in aside]
         self.emit(answer, [f"{files.folder()}: {waits}", *(["set aside:", *table(COLUMNS, rows)] if rows else [])])
         return FINDINGS if aside else DONE
@@ -58,15 +60,18 @@ class Command(HeadraceCommand):
     def drain(self, **_options: Any) -> int:
         with alone() as ours:
             if not ours:
-                return self._not_drained("in_use", "a web server on this host already drains the spool; nothing to do")
+                return self._not_drained("in_use", "The web server on this host is already draining the spool. Nothing to do.")
             try:
                 done = drain_all()
             except (DatabaseError, InterfaceError) as error:
-                return self._not_drained("database_unavailable", f"the database refuses them: {error_text(error)}")
+                return self._not_drained(
+                    "database_unavailable",
+                    f"The database did not store them: {error_text(error)}. They stay in the spool; try again later.",
+                )
             finally:
                 connections[INGRESS].close()
         self.emit(
-            {"drained": dict(done), "refused": []}, [f"{number} {name}" for name, number in done.items()] or ["nothing waits"]
+            {"drained": dict(done), "refused": []}, [f"{number} {name}" for name, number in done.items()] or ["nothing is waiting"]
         )
         return FINDINGS if done["refused"] else DONE
 
@@ -75,7 +80,7 @@ class Command(HeadraceCommand):
         given = [one.name for one in found if set_aside.give_back(one)]
         self.emit(
             {"retried": given, "refused": refused},
-            [*(f"will be tried again: {name}" for name in given), *_reasons(refused)] or ["nothing was refused"],
+            [*(f"back in the spool: {name}" for name in given), *_reasons(refused)] or ["nothing to retry"],
         )
         return FINDINGS if refused else DONE
 
@@ -85,7 +90,7 @@ class Command(HeadraceCommand):
         contents = [one.contents() for one in found]
         if not self.as_json:
             refused += [
-                refusal(one["name"], "not_text", "its bytes are not text; export it with --json, which writes them as base64")
+                refusal(one["name"], "not_text", "not text; export it with --json, which writes its bytes as base64")
                 for one in contents
                 if "body" not in one
             ]
@@ -126,14 +131,12 @@ def _named(names: Sequence[str], *, only_refused: bool) -> tuple[list[Aside], li
     there = {one.name: one for one in set_aside.found()}
     wanted = list(names) or [name for name, one in there.items() if not only_refused or one.kind == set_aside.REFUSED]
     refused = [
-        refusal(name, "not_found", "nothing was set aside under this name; see `spool list`")
-        for name in wanted
-        if name not in there
+        refusal(name, "not_found", "no set-aside file has this name; see `spool list`") for name in wanted if name not in there
     ]
     found = [there[name] for name in wanted if name in there]
     if only_refused:
         refused += [
-            refusal(one.name, one.kind, f"it is {one.kind} and cannot be stored as a delivery; export or discard it")
+            refusal(one.name, one.kind, f"it is {one.kind}, so it can never be stored; export or discard it")
             for one in found
             if one.kind != set_aside.REFUSED
         ]

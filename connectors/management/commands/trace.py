@@ -90,7 +90,7 @@ def _events(rows: Sequence[TracedEvent]) -> list[str]:
 
 def _work_items(rows: Sequence[TracedItem]) -> list[str]:
     return table(
-        ["work id", "state", "flow", "lane", "attempts", "run after", "ended", "error"],
+        ["work id", "state", "flow", "lane", "attempts", "scheduled for", "ended", "error"],
         [
             (
                 w.work_id,

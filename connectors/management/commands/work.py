@@ -28,7 +28,7 @@ class Command(OperationsCommand):
         sub.add_argument("--state", action="append", choices=[state.value for state in State], help="may be given more than once")
         sub.add_argument("--route", default="", help="key of a route, any version")
         sub.add_argument("--flow", default="", help="name of a flow, e.g. crm.contact")
-        sub.add_argument("--source", default="", help="a source id, type:id or lane")
+        sub.add_argument("--source", default="", help="a source id, type:id (contact:42) or lane")
         sub.add_argument("--limit", type=int, default=50, help="maximum number of rows (default: %(default)s)")
         sub = self.add_verb(
             verbs, "show", self.show, "show a work item: inputs, attempts, failures, replays, and why it is not running"
@@ -36,7 +36,7 @@ class Command(OperationsCommand):
         sub.add_argument("work_id", metavar="WORKID")
         for name, perform, description in (
             ("cancel", self.cancel, "cancel waiting work (never running work); its successor takes over"),
-            ("retry-now", self.retry_now, "retry now, instead of at the scheduled time"),
+            ("retry-now", self.retry_now, "end the wait of an item that waits to retry"),
         ):
             sub = self.add_verb(verbs, name, perform, description)
             sub.add_argument("work_ids", metavar="WORKID", nargs="+")
@@ -52,7 +52,7 @@ class Command(OperationsCommand):
         except UnknownName as unknown:
             raise CommandError(str(unknown)) from None
         lines = table(
-            ["work id", "state", "flow", "lane", "attempts", "run after", "error"],
+            ["work id", "state", "flow", "lane", "attempts", "scheduled for", "error"],
             [
                 (w.work_id, w.state, w.flow, w.lane, f"{w.attempts}/{w.max_attempts}", iso(w.run_after), first_line(w.last_error))
                 for w in found[:limit]

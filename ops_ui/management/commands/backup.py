@@ -32,6 +32,6 @@ class Command(HeadraceCommand):
         size = (made / DATABASE).stat().st_size
         self.emit(
             {"backup": str(made), "database_bytes": size, "refused": []},
-            [f"{made} ({size} bytes of database). Keep HEADRACE_ENCRYPTION_KEYS for it in another place"],
+            [f"{made} ({size} bytes of database). It does not contain HEADRACE_ENCRYPTION_KEYS; keep them in another place."],
         )
         return DONE

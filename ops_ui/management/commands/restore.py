@@ -36,9 +36,9 @@ class Command(HeadraceCommand):
         self.emit(
             {"restored": str(folder), "made_at": manifest.made_at, "unreadable_secrets": unreadable, "refused": []},
             [
-                f"restored as of {manifest.made_at}, with {manifest.spool_files} files of the spool",
+                f"restored the state of {manifest.made_at}, with {manifest.spool_files} spool files",
                 *unreadable,
-                "next: migrate (if this version is newer), audit, then start; deliveries since then must be sent again",
+                "Next: migrate if this version is newer, run audit, start the service. Have providers resend what came after the backup.",
             ],
         )
         return FINDINGS if unreadable else DONE

@@ -37,7 +37,7 @@ def test_at_its_floors_a_run_passes() -> None:
 def test_below_the_floor_it_says_figure_floor_and_the_worst_files() -> None:
     lines = shortfall(report(a=(90, 100), b=(95, 100), c=(100, 100), d=(98, 100)))
     assert lines == [
-        "branch coverage of projection/ is 95.8 % of 400 branches, its floor 97 % (90 % a file)",
+        "branch coverage of projection/ is 95.8 % of 400 branches, its floor 97 % (90 % per file)",
         "  90.0 % projection/a.py: never 1→end, 2→5, 3→end, 4→7, 5→end, 6→9 and 4 more",
         "  95.0 % projection/b.py: never 1→end, 2→5, 3→end, 4→7, 5→end",
         "  98.0 % projection/d.py: never 1→end, 2→5",

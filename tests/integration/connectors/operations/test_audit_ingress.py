@@ -81,12 +81,15 @@ def test_the_command_exits_with_1_and_a_line_for_each_violation() -> None:
     with pytest.raises(SystemExit) as ended:
         call_command("audit", stdout=out)
     assert ended.value.code == 1
-    assert out.getvalue().splitlines() == [f"per_event_work  {event.id}  the event has 0 ordinary work items instead of one"]
+    assert out.getvalue().splitlines() == [
+        f"per_event_work  {event.id}  it has 0 work items instead of one (replays not counted)",
+        "Next: run `repair --dry-run`; it shows which of these `repair` can fix.",
+    ]
     out = StringIO()
     with pytest.raises(SystemExit):
         call_command("audit", "--json", stdout=out)
     answer = json.loads(out.getvalue())
     assert answer["ok"] is False
     assert answer["violations"] == [
-        {"invariant": "per_event_work", "id": str(event.id), "detail": "the event has 0 ordinary work items instead of one"}
+        {"invariant": "per_event_work", "id": str(event.id), "detail": "it has 0 work items instead of one (replays not counted)"}
     ]

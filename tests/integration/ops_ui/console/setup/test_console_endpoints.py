@@ -327,7 +327,7 @@ def test_a_disabled_pack_takes_no_test_delivery() -> None:
 
 @pytest.mark.parametrize(
     ("form", "sentence"),
-    [({"headers": "no colon"}, "line 1 of the headers"), ({"body": "x" * 2000}, "takes at most 1024")],
+    [({"headers": "no colon"}, "line 1 of the headers"), ({"body": "x" * 2000}, "accepts at most 1024")],
 )
 def test_a_bad_test_delivery_is_refused_in_a_sentence(form: dict[str, str], sentence: str) -> None:
     endpoint = factories.endpoint(factories.install("hubspot"), limits={"max_body_bytes": 1024})
