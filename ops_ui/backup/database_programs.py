@@ -52,7 +52,7 @@ def cannot_run_commands(program: Program) -> list[str]:
         if named in known:
             return [option]
     raise NoProgram(
-        f"{program.path} would run commands of the host that a changed dump names; install a newer client "
+        f"{program.path} cannot be kept from running commands that a changed dump contains; install a newer client "
         "(MariaDB 10.5.25, 10.6.18, 10.11.8 or later; MySQL 8.0.40 or later)."
     )
 
