@@ -35,7 +35,7 @@ def test_the_table_of_settings_is_complete() -> None:
 
 SHELL = "\n".join(re.findall(r"^```\n(.*?)```", PAGES, re.DOTALL | re.MULTILINE))
 CALLS = re.findall(r"^(?:\w+=\S+ )?(script/manage .+)$", SHELL, re.MULTILINE)
-ON_CALL = COMMANDS_PAGE.partition("## For the one on call")[2].partition("\n## ")[0]
+ON_CALL = COMMANDS_PAGE.partition("## On call")[2].partition("\n## ")[0]
 LONGEST_README = 130
 """Lines: short enough to be read to the end."""
 
@@ -52,7 +52,7 @@ def test_each_command_of_the_tour_is_understood(line: str) -> None:
     parser(name).parse_args(arguments)
 
 
-def test_the_table_for_the_one_on_call_names_what_there_is() -> None:
+def test_the_table_for_operators_on_call_names_what_there_is() -> None:
     rows = re.findall(r"^\| (`.+?) \|", ON_CALL, re.MULTILINE)
     assert len(rows) > 10
     for row in rows:
