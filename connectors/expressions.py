@@ -69,7 +69,7 @@ class Expression:
         try:
             return self._parsed.search(_scope(value, headers, envelope), _OPTIONS)
         except (JMESPathError, TypeError, ValueError, ArithmeticError) as error:
-            raise Unreadable(f"{self.setting} ({self.text}) does not fit: {error}") from None
+            raise Unreadable(f"{self.setting} ({self.text}) cannot be applied to this item: {error}") from None
 
     def path(self) -> tuple[str | int, ...]:
         """The expression as a plain path (`data.events`, `batches[0].items`, `@`), for exact slices. Raises ValueError if it is more."""

@@ -55,6 +55,8 @@ def job_line(job: JobRow) -> str:
     return f"job {job.id} ({job.kind}): {job.state}, {counts}{'' if job.fixed else ', still being selected'}"
 
 
+LABELS: Final = {"ordinal": "sequence", "run_after": "scheduled for", "terminal_at": "ended at"}
+"""Of fields whose name in JSON is not the word for people."""
 LINE_CHARACTERS: Final = 100
 """An error in a list: enough to tell kinds apart; `show` prints it whole."""
 
@@ -68,11 +70,12 @@ def _lines(detail: WorkDetail) -> Iterator[str]:
     yield detail.why.sentence
     for name, value in asdict(detail.work_item).items():
         if value is not None and value != "":
-            yield f"{name.replace('_', ' '):<20}{iso(value) if hasattr(value, 'astimezone') else value}"
-    yield f"{'inputs':<20}{detail.inputs.count}, ordinals {detail.inputs.first_ordinal} to {detail.inputs.last_ordinal}"
+            yield f"{LABELS.get(name, name.replace('_', ' ')):<20}{iso(value) if hasattr(value, 'astimezone') else value}"
+    yield f"{'inputs':<20}{detail.inputs.count}, sequence {detail.inputs.first_ordinal} to {detail.inputs.last_ordinal}"
     if detail.successor:
-        yield f"{'successor':<20}{detail.successor.work_id}, ordinal {detail.successor.ordinal}"
+        yield f"{'successor':<20}{detail.successor.work_id}, sequence {detail.successor.ordinal}"
     for relative in detail.lineage:
-        yield f"{'lineage':<20}{relative.work_id} ({relative.state}), replay of {relative.replay_of_work_id or 'nothing'}"
+        origin = f"replay of {relative.replay_of_work_id}" if relative.replay_of_work_id else "the original"
+        yield f"{'lineage':<20}{relative.work_id} ({relative.state}), {origin}"
     for failure in detail.failures:
         yield f"{'attempt ' + str(failure.attempt):<20}{failure.outcome} at {iso(failure.at)}: {first_line(failure.error)}"

@@ -11,8 +11,8 @@ ORDER BY r.Id LIMIT %(limit)s
 -- name: audit_receipt_tombstone
 -- What was erased is gone, and the audit trail says who erased it.
 SELECT COUNT(*) OVER (), r.Id,
-  CASE WHEN LENGTH(r.Body) > 0 OR r.Headers <> '{}' OR r.Url <> '' THEN CONCAT('erasure ', r.ErasureId, ' left its body or headers')
-       ELSE CONCAT('no audit entry ', r.ErasureId, ' says who erased it') END
+  CASE WHEN LENGTH(r.Body) > 0 OR r.Headers <> '{}' OR r.Url <> '' THEN CONCAT('erasure ', r.ErasureId, ' did not remove its body or headers')
+       ELSE CONCAT('it was erased, but entry ', r.ErasureId, ' of the audit log, which explains it, is missing') END
 FROM `_System_ConnectorReceipt` r
 WHERE r.Id > %(after)s AND r.Id <= %(last)s AND r.ErasureId IS NOT NULL
   AND (LENGTH(r.Body) > 0 OR r.Headers <> '{}' OR r.Url <> ''
@@ -28,9 +28,9 @@ ORDER BY e.Id LIMIT %(limit)s
 
 -- name: audit_receipt_routed
 SELECT COUNT(*) OVER (), r.Id,
-  CASE WHEN r.State <> 'routed' THEN CONCAT('it is ', r.State, ' and has a RoutedAt')
-       WHEN r.RoutedAt IS NULL THEN 'it is routed without RoutedAt'
-       ELSE 'it is routed without its counts' END
+  CASE WHEN r.State <> 'routed' THEN CONCAT('it is ', r.State, ', but has a routing time')
+       WHEN r.RoutedAt IS NULL THEN 'it is routed, but has no routing time'
+       ELSE 'it is routed, but has no counts' END
 FROM `_System_ConnectorReceipt` r
 WHERE r.Id > %(after)s AND r.Id <= %(last)s
   AND ((r.State = 'routed' AND (r.RoutedAt IS NULL OR r.ItemCount IS NULL OR r.EventCount IS NULL OR r.DuplicateCount IS NULL

@@ -29,9 +29,9 @@ ORDER BY e.Id LIMIT %(limit)s
 
 -- name: audit_route_snapshot
 SELECT COUNT(*) OVER (), e.Id,
-  CASE WHEN e.RouteId IS NULL THEN 'an unrouted event has a ProjectionKey'
-       WHEN e.RouteVersion IS NULL THEN 'a routed event has no RouteVersion'
-       ELSE 'a routed event has no RouteSnapshot' END
+  CASE WHEN e.RouteId IS NULL THEN 'it matched no route, but belongs to a projection'
+       WHEN e.RouteVersion IS NULL THEN 'its route version is missing'
+       ELSE 'its copy of the route is missing' END
 FROM `_System_ConnectorEvent` e
 WHERE e.Id > %(after)s AND e.Id <= %(last)s
   AND ((e.RouteId IS NULL AND e.ProjectionKey IS NOT NULL)
@@ -98,9 +98,9 @@ ORDER BY e.Id LIMIT %(limit)s
 -- name: audit_replay_event
 -- Index: primary key, ix_work_event.
 SELECT COUNT(*) OVER (), r.Id,
-  CASE WHEN o.Id IS NULL THEN CONCAT('event ', r.ReplayOfEventId, ', which it replays, is not retained')
-       WHEN o.PayloadSha256 <> r.PayloadSha256 THEN CONCAT('its payload is not that of event ', o.Id, ', which it replays')
-       ELSE 'not exactly one replay generation selects it' END
+  CASE WHEN o.Id IS NULL THEN CONCAT('event ', r.ReplayOfEventId, ', which it replays, is no longer stored')
+       WHEN o.PayloadSha256 <> r.PayloadSha256 THEN CONCAT('its payload differs from that of event ', o.Id, ', which it replays')
+       ELSE 'it does not belong to exactly one replay' END
 FROM `_System_ConnectorEvent` r LEFT JOIN `_System_ConnectorEvent` o ON o.Id = r.ReplayOfEventId
 WHERE r.Id > %(after)s AND r.Id <= %(last)s AND r.ReplayOfEventId IS NOT NULL
   AND (o.Id IS NULL OR o.PayloadSha256 <> r.PayloadSha256
@@ -153,7 +153,7 @@ ORDER BY w.Id LIMIT %(limit)s
 SELECT COUNT(*) OVER (), w.WorkId,
   CASE WHEN w.State <> 'blocked' THEN CONCAT('it is ', w.State, ', not blocked')
        WHEN w.ClaimedAt IS NOT NULL THEN 'it was claimed'
-       ELSE CONCAT('it selects nothing later than the active generation ', a.WorkId) END
+       ELSE CONCAT('it has no newer event than the active generation ', a.WorkId) END
 FROM `_System_ConnectorWorkItem` w
 LEFT JOIN `_System_ConnectorWorkItem` a ON a.ProjectionActiveKey = w.ProjectionKey AND a.ReplayOfWorkId IS NULL
 WHERE w.Id > %(after)s AND w.Id <= %(last)s
@@ -165,7 +165,7 @@ ORDER BY w.Id LIMIT %(limit)s
 -- Every replay is admitted after what it replays, so an edge that goes back in admission order is the one way to a cycle. Index: unique
 -- ReplayOfWorkId (or whatever an older installation left of it).
 SELECT COUNT(*) OVER (), r.WorkId,
-  CASE WHEN d.Id IS NULL THEN CONCAT(r.ReplayOfWorkId, ', which it replays, is not retained')
+  CASE WHEN d.Id IS NULL THEN CONCAT(r.ReplayOfWorkId, ', which it replays, is no longer stored')
        WHEN d.State NOT IN ('dead', 'cancelled') THEN CONCAT(d.WorkId, ', which it replays, is ', d.State)
        WHEN d.ExecutionClass <> r.ExecutionClass THEN CONCAT('it is ', r.ExecutionClass, ', what it replays is ', d.ExecutionClass)
        WHEN d.Namespace <> r.Namespace THEN 'it replays an item of another namespace'
@@ -190,17 +190,17 @@ ORDER BY w.Id LIMIT %(limit)s
 -- The order snapshot may be of another precision than the event's own time, where an older installation widened one column. Index: primary
 -- key of the event.
 SELECT COUNT(*) OVER (), w.WorkId,
-  CASE WHEN e.Id IS NULL THEN CONCAT('its event ', w.EventId, ' is not retained')
+  CASE WHEN e.Id IS NULL THEN CONCAT('its event ', w.EventId, ' is no longer stored')
        WHEN NOT (e.ProjectionKey <=> w.ProjectionKey) THEN CONCAT('its event ', e.Id, ' belongs to another projection')
        WHEN e.Namespace <> w.Namespace THEN CONCAT('its event ', e.Id, ' belongs to another namespace')
        WHEN e.EnqueueOrdinal <> w.LaneOrdinal
-         THEN CONCAT('its LaneOrdinal is ', w.LaneOrdinal, ', the ordinal of event ', e.Id, ' is ', e.EnqueueOrdinal)
+         THEN CONCAT('its sequence number is ', w.LaneOrdinal, ', but that of event ', e.Id, ' is ', e.EnqueueOrdinal)
        WHEN e.DeliverySequence <> w.DeliverySequence OR ABS(TIMESTAMPDIFF(MICROSECOND, e.CreatedDate, w.EventCreatedDate)) >= 1000000
-         THEN CONCAT('its order snapshot is not that of event ', e.Id)
+         THEN CONCAT('its recorded order differs from that of event ', e.Id)
        WHEN w.ClaimedAt IS NOT NULL AND e.ExecutorOwner = 'event'
-         THEN CONCAT('it was claimed, and event ', e.Id, ' is still its own: an old binary may run it, or has')
-       WHEN w.ReplayOfWorkId IS NULL THEN CONCAT('an ordinary item selects the replay event ', e.Id)
-       ELSE CONCAT('a replay selects event ', e.Id, ', which is no replay event') END
+         THEN CONCAT('it was claimed, but an older version of Headrace may run event ', e.Id, ' too, or has')
+       WHEN w.ReplayOfWorkId IS NULL THEN CONCAT('it is not a replay, but selects the replay event ', e.Id)
+       ELSE CONCAT('it is a replay, but event ', e.Id, ' is not a replay event') END
 FROM `_System_ConnectorWorkItem` w LEFT JOIN `_System_ConnectorEvent` e ON e.Id = w.EventId
 WHERE w.Id > %(after)s AND w.Id <= %(last)s
   AND (e.Id IS NULL OR NOT (e.ProjectionKey <=> w.ProjectionKey) OR e.Namespace <> w.Namespace OR e.EnqueueOrdinal <> w.LaneOrdinal
@@ -214,12 +214,12 @@ SELECT COUNT(*) OVER (), w.WorkId,
   CASE WHEN w.State NOT IN ('pending', 'blocked', 'processing', 'retry', 'processed', 'skipped', 'dead', 'cancelled')
          THEN CONCAT('its state ', w.State, ' is unknown')
        WHEN w.State IN ('pending', 'blocked', 'processing', 'retry') AND w.TerminalAt IS NOT NULL
-         THEN CONCAT('it is ', w.State, ' and has a TerminalAt')
-       WHEN w.TerminalAt IS NULL THEN CONCAT('it is ', w.State, ' without TerminalAt')
-       WHEN w.ProjectionActiveKey IS NOT NULL THEN CONCAT('it is ', w.State, ' and holds the active key')
-       WHEN w.LaneHolderKey IS NOT NULL THEN CONCAT('it is ', w.State, ' and holds its lane')
-       WHEN w.LeaseToken IS NOT NULL OR w.LeaseExpiresAt IS NOT NULL THEN CONCAT('it is ', w.State, ' and holds a lease')
-       ELSE CONCAT('it is ', w.State, ' and discarded, which only a dead item can be') END
+         THEN CONCAT('it is ', w.State, ', but has an end time')
+       WHEN w.TerminalAt IS NULL THEN CONCAT('it is ', w.State, ', but has no end time')
+       WHEN w.ProjectionActiveKey IS NOT NULL THEN CONCAT('it is ', w.State, ', but is still the active generation')
+       WHEN w.LaneHolderKey IS NOT NULL THEN CONCAT('it is ', w.State, ', but still holds its lane')
+       WHEN w.LeaseToken IS NOT NULL OR w.LeaseExpiresAt IS NOT NULL THEN CONCAT('it is ', w.State, ', but has a lease')
+       ELSE CONCAT('it is ', w.State, ' and discarded; only a dead item can be discarded') END
 FROM `_System_ConnectorWorkItem` w
 WHERE w.Id > %(after)s AND w.Id <= %(last)s
   AND NOT (
@@ -231,11 +231,11 @@ ORDER BY w.Id LIMIT %(limit)s
 
 -- name: audit_lease
 SELECT COUNT(*) OVER (), w.WorkId,
-  CASE WHEN w.State = 'processing' AND (w.LeaseToken IS NULL OR w.LeaseExpiresAt IS NULL) THEN 'it is processing without a lease'
+  CASE WHEN w.State = 'processing' AND (w.LeaseToken IS NULL OR w.LeaseExpiresAt IS NULL) THEN 'it is processing, but has no lease'
        WHEN w.State <> 'processing' AND (w.LeaseToken IS NOT NULL OR w.LeaseExpiresAt IS NOT NULL)
-         THEN CONCAT('it is ', w.State, ' and holds a lease')
-       WHEN w.ClaimedAt IS NULL THEN CONCAT('it is ', w.State, ' and was never claimed')
-       ELSE CONCAT('it was claimed and is ', w.State) END
+         THEN CONCAT('it is ', w.State, ', but has a lease')
+       WHEN w.ClaimedAt IS NULL THEN CONCAT('it is ', w.State, ', but was never claimed')
+       ELSE CONCAT('it was claimed, but is ', w.State) END
 FROM `_System_ConnectorWorkItem` w
 WHERE w.Id > %(after)s AND w.Id <= %(last)s
   AND ((w.State = 'processing' AND (w.LeaseToken IS NULL OR w.LeaseExpiresAt IS NULL OR w.ClaimedAt IS NULL))

@@ -80,7 +80,7 @@ def _verdicts(rows: Sequence[TracedReceipt]) -> list[str]:
 
 def _events(rows: Sequence[TracedEvent]) -> list[str]:
     return table(
-        ["id", "receipt", "ordinal", "kind", "source", "delivery", "route", "created"],
+        ["id", "receipt", "sequence", "kind", "source", "delivery", "route", "created"],
         [
             (e.id, e.receipt_id, e.ordinal, e.kind, f"{e.source_type}:{e.source_id}", e.delivery_id, e.route or "-", iso(e.created))
             for e in rows

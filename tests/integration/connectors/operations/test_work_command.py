@@ -68,7 +68,7 @@ def test_the_detail_of_a_generation() -> None:
     assert answer["why"]["code"] in ("retry", "not_activated")
     assert answer["lineage"] == []
     code, text = say("work", "show", item.work_id)
-    assert "3, ordinals" in text
+    assert "3, sequence" in text
     assert successor.work_id in text
 
 
