@@ -94,7 +94,14 @@ def route_batch(namespace: str, batch: int | None = None) -> RouteReport:
     except Exception as error:
         if _is_of_no_receipt(error):
             raise
-        log_event("route", level="warning", namespace=namespace, count=len(ids), error=error_text(error), state="one by one")
+        log_event(
+            "route",
+            level="warning",
+            namespace=namespace,
+            count=len(ids),
+            error=error_text(error),
+            reason="the batch failed; its receipts are admitted one by one",
+        )
     return seen + _admit_one_by_one(namespace, ids)
 
 

@@ -116,7 +116,14 @@ def _route_some(book: RouteBook, event_ids: Sequence[int], swept: Swept, *, dry_
 
 
 def _refuse(swept: Swept, namespace: str, refused: Refused) -> None:
-    log_event("route", level="error", namespace=namespace, event_id=int(refused.id), error=refused.reason, reason="not swept")
+    log_event(
+        "route",
+        level="error",
+        namespace=namespace,
+        event_id=int(refused.id),
+        error=refused.reason,
+        reason="the unrouted event was not routed",
+    )
     swept.refused.append(refused)
 
 
@@ -126,7 +133,7 @@ def _admit_copies(book: RouteBook, parts: Mapping[int, Sequence[InboundEvent]], 
     fresh, _ = find_known([copy for event_id in event_ids for copy in parts[event_id]])
     if fresh and not dry_run:
         admit(lock, fresh)
-        log_event("route", namespace=book.namespace, count=len(fresh), reason="sweep of unrouted events")
+        log_event("route", namespace=book.namespace, count=len(fresh), reason="unrouted events routed")
     return len(fresh)
 
 

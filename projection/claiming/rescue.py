@@ -54,7 +54,7 @@ def _log_fault(item_id: int, error: Exception) -> None:
     if isinstance(error, RowLocked):
         log_event("rescue", level="warning", count=0, work_id=work_id, reason=str(error))
         return
-    reason = "not changed; run `audit`"
+    reason = "the item was not changed; run `audit`"
     log_event("rescue", level="error", count=0, work_id=work_id, error=error_text(error), reason=reason)
 
 

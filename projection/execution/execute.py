@@ -136,7 +136,9 @@ def run_atomic(
             if is_database_away():  # else one of the attempts is at fault
                 raise
             if most > 1:
-                log_event("execute", level="warning", count=len(waiting), error=_told(waiting, error), state="one by one")
+                log_event(
+                    "execute", level="warning", count=len(waiting), error=_told(waiting, error), reason="its items run one by one"
+                )
                 most = 1
                 continue
             if is_connection_lost(error) and waiting[0].claimed.item.work_id != interrupted:

@@ -126,7 +126,7 @@ def _remake_unit(parts: Sequence[_Part], *, dry_run: bool) -> Repaired:
     materialize(lock.now, facts, Stages(), dry_run=dry_run)
     if facts and not dry_run:
         notify_after_commit("claim")
-        log_event("repair", namespace=namespace, count=len(facts), reason="missing tasks")
+        log_event("repair", namespace=namespace, count=len(facts), reason="missing work recreated")
     made = {fact.place.event_id for fact in facts}
     return Repaired(missing_tasks=len(facts), refused=tuple(_without_fact(known[one]) for one in missing if one not in made))
 
@@ -184,6 +184,6 @@ def _move_lanes(*, dry_run: bool) -> Repaired:
 
 def _move_lanes_unit(ids: Sequence[int]) -> int:
     moved = lanes.unblock_next(ids)
-    log_event("repair", count=moved, reason="stranded lanes")
+    log_event("repair", count=moved, reason="stranded lanes unblocked")
     notify_after_commit("claim")
     return moved

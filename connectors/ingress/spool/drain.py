@@ -233,14 +233,20 @@ def _tell(delivery: SpooledDelivery, outcome: Outcome) -> None:
         pack=delivery.pack_name,
         receipt_id=outcome.receipt_id,
         state=outcome.code,
-        reason="drained",
+        reason="drained from the spool",
     )
 
 
 def _set_aside(one: Journal, start: int, content: bytes, kind: str) -> None:
     files.set_aside(f"{one.path.name}.{start}.{kind}", content)
     metrics.DRAINED.labels(kind).inc()
-    log_event("spool_damaged", level="error", state=kind, count=len(content), reason=f"bytes at {start} of {one.path.name}")
+    log_event(
+        "spool_damaged",
+        level="error",
+        state=kind,
+        count=len(content),
+        reason=f"set aside: bytes at {start} of {one.path.name}; see `spool list`",
+    )
 
 
 def _database_now() -> datetime:
