@@ -87,7 +87,7 @@ def test_named_ones_are_a_job_too_and_names_of_nothing_are_refused() -> None:
         assert dry["refused"] == answer["refused"]
         assert "refused: evt:1: there is no work item evt:1" in say("dlq", "replay", "--job", *names, "evt:1")[1]
     code, answer = run("dlq", "replay", *[f"evt:{number}" for number in range(1001)])
-    assert (code, "at most 1,000 items" in str(answer)) == (2, True)
+    assert (code, "give at most 1,000" in str(answer)) == (2, True)
 
 
 def test_what_would_run_after_newer_work_is_said_by_the_real_thing_too() -> None:
