@@ -38,14 +38,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: places.get(item.nodeid.split("/")[1], len(places)))
 
 
+MANY_ROWS = 1_000
+"""From here on a table is made anew, which takes a while; fewer rows are quicker deleted."""
+
+
 def empty_tables() -> None:
-    """DELETE every row but what migrations made. Names compare in lower case: some servers fold them."""
+    """Remove every row but what migrations made. Names compare in lower case: some servers fold them."""
     with connection.cursor() as cursor:
-        cursor.execute("SET FOREIGN_KEY_CHECKS = 0")
-        for table in connection.introspection.table_names(cursor):
-            if table.lower() not in KEPT_TABLES:
-                cursor.execute(f"DELETE FROM {connection.ops.quote_name(table)}")
-        cursor.execute("SET FOREIGN_KEY_CHECKS = 1")
+        names = [name for name in connection.introspection.table_names(cursor) if name.lower() not in KEPT_TABLES]
+        tables = [connection.ops.quote_name(name) for name in names]
+        counts = (f"(SELECT COUNT(*) FROM (SELECT 1 FROM {table} LIMIT {MANY_ROWS}) AS some)" for table in tables)
+        cursor.execute(f"SELECT {', '.join(counts)}")
+        filled = {table: count for table, count in zip(tables, cursor.fetchone(), strict=True) if count}
+        if filled:
+            cursor.execute("SET FOREIGN_KEY_CHECKS = 0")
+            for table, count in filled.items():
+                cursor.execute(f"TRUNCATE TABLE {table}" if count == MANY_ROWS else f"DELETE FROM {table}")
+            cursor.execute("SET FOREIGN_KEY_CHECKS = 1")
 
 
 def forget_what_was_read() -> None:

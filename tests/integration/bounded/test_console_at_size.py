@@ -8,11 +8,8 @@ import sys
 from collections.abc import Iterator, Sequence
 
 import pytest
-from django.db import connection
-
 from connectors.bench import history
 from connectors.bench.history_plan import Size
-from connectors.bench.workbench import empty
 from ops_ui.console.generations import comparison_reads
 from tests.support import console_walk, console_world
 from tests.support.console_walk import SLOW_MS, Visit
@@ -44,10 +41,6 @@ ROWS |= dict.fromkeys(SERVED, 65_000)
 def made_history(database: None) -> Iterator[None]:
     history.make("history", SIZE, beside=False)
     yield
-    empty()  # DELETE takes its time for a million
-    with connection.cursor() as cursor:
-        for table in ("Record", "JobItem"):
-            cursor.execute(f"TRUNCATE TABLE `_System_Connector{table}`")
 
 
 @pytest.mark.usefixtures("made_history")
