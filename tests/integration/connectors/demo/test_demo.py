@@ -121,7 +121,7 @@ def test_an_address_that_flows_may_not_post_to_is_told(database, settings, servi
     settings.HEADRACE_FORWARD_ALLOWED_NETWORKS = allowed
     warnings = load_demo("--service-url", service_url)["warnings"]
     assert len(warnings) == (setting is not None)
-    assert all(f"HEADRACE_FORWARD_ALLOWED_NETWORKS={setting} " in warning for warning in warnings)
+    assert all(warning.endswith(f"HEADRACE_FORWARD_ALLOWED_NETWORKS={setting}") for warning in warnings)
 
 
 def test_secrets_are_random_per_installation_and_in_no_file(database):

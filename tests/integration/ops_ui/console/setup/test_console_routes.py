@@ -167,7 +167,7 @@ TEXT_FAULTS = (
     (TEXT.replace('"hubspot"', '"nobody"'), "is not installed"),
     (TEXT.replace('"log"', '"http_forward"'), "without a connection"),
     (TEXT.replace('"projection"', '"per_event"'), "settle is only for projection routes"),
-    ("x = " + "[" * 5000, "not readable"),
+    ("x = " + "[" * 5000, "nested too deeply"),
     ("a" * 70_000, "the limit is 65536"),
 )
 
