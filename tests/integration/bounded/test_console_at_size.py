@@ -5,9 +5,10 @@ full scale (TEST_SCALE=full: 1,000,000 events, 200,000 work items, 50,000 dead l
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pytest
+
 from connectors.bench import history
 from connectors.bench.history_plan import Size
 from ops_ui.console.generations import comparison_reads
@@ -38,9 +39,8 @@ ROWS |= dict.fromkeys(SERVED, 65_000)
 
 
 @pytest.fixture
-def made_history(database: None) -> Iterator[None]:
+def made_history(database: None) -> None:
     history.make("history", SIZE, beside=False)
-    yield
 
 
 @pytest.mark.usefixtures("made_history")
