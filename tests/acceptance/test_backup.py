@@ -235,7 +235,7 @@ def test_a_dump_that_breaks_off_leaves_nothing_behind(site: Service, tmp_path: P
 def test_an_empty_database_is_no_installation(fresh: Fresh, tmp_path: Path) -> None:
     done = run(fresh.environment, "manage.py", "backup", str(tmp_path / "backups"), "--json", check=False)
     assert done.returncode == 1
-    assert "nothing to back up" in json.loads(done.stdout)["refused"][0]["reason"]
+    assert "contains no installation" in json.loads(done.stdout)["refused"][0]["reason"]
     assert not (tmp_path / "backups").exists()
 
 

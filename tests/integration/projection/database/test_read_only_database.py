@@ -203,5 +203,5 @@ def test_an_audit_says_what_it_found_and_that_the_console_is_not_told() -> None:
     with read_only_server():
         call_command("audit", "--json", stdout=answer, stderr=said)
     assert json.loads(answer.getvalue())["ok"] is True
-    assert "the result could not be stored for the console" in said.getvalue()
+    assert "The result could not be stored for the console" in said.getvalue()
     assert audit_results.last() == before
