@@ -156,7 +156,7 @@ def _behind(item: WorkItem, around: Surroundings) -> Why | None:
         return Why("blocked", f"Blocked by {holder.work_id}, {_doing(holder)}.", holder.work_id, _until(holder))
     ahead = around.neighbours.get("ahead")
     if ahead is not None:
-        return Why("blocked", f"Blocked by {ahead.work_id}, which is due and ahead of it in its lane.", ahead.work_id)
+        return Why("blocked", f"Blocked by {ahead.work_id}, which comes first in its lane.", ahead.work_id)
     if item.state == State.BLOCKED:
         sentence = "Blocked, but nothing due is ahead of it in its lane. Run `script/manage audit`, then `script/manage repair`."
         return Why("stranded", sentence)

@@ -89,7 +89,7 @@ def test_an_open_table_stays_open_and_its_numbers_move_on(visit: Visit) -> None:
     refresh(page)
     expect(page.locator("#flow-table")).to_have_attribute("open", "")
     expect(page.locator("#flow-table td[data-label=Received]", has_text="1")).to_have_count(1)
-    expect(page.locator(".card", has_text="Unrouted").locator(".card-count")).to_have_text("1")
+    expect(page.locator(".card", has_text="Waiting for router").locator(".card-count")).to_have_text("1")
 
 
 def test_only_what_changed_is_touched(visit: Visit) -> None:

@@ -120,9 +120,7 @@ def _offer(user: HasPermissions, right: str, title: str, url: str, *, ends_work:
 @action("projection.retry_workitem")
 def retry_now(request: HttpRequest, work_id: str) -> HttpResponse:
     """Ends the wait of an item that waits to retry."""
-    return _act(
-        request, work_id, "The item was not made due", verbs.retry_now, "The item is due now; the next free worker runs it."
-    )
+    return _act(request, work_id, "The retry was not moved", verbs.retry_now, "Retry is due now; the next free worker runs it.")
 
 
 @action("projection.cancel_workitem")

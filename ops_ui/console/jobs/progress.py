@@ -89,7 +89,7 @@ class Became:
     def sentence(self) -> str:
         """Empty where no replay was made."""
         counts = [(self.states.get(name, 0), name) for name in ("processed", "skipped", "cancelled")]
-        counts += [(self.live, "waiting or running"), (self.dead, "dead again")]
+        counts += [(self.live, "waiting or running"), (self.dead, "failed again")]
         counts += [(self.made - sum(self.states.values()), "no longer retained")]
         told = ", ".join(f"{count:,} {word}" for count, word in counts if count)
         which = f"the first {self.made:,} replays" if self.is_cut else f"{self.made:,} replay{'s' if self.made != 1 else ''}"

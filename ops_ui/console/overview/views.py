@@ -124,10 +124,10 @@ def _cards(  # what `_facts` has read
         return Card(title, work[state], url, note, waiting[state.value].age(now), tone)
 
     to_route = Card(
-        "Unrouted",
+        "Waiting for router",
         receipts[ReceiptState.PENDING],
         f"{reverse('admin:receipts')}?state=pending",
-        "receipts waiting for the router",
+        "deliveries not routed yet",
         waiting["route"].age(now),
     )
     return [

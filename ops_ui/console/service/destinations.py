@@ -24,9 +24,9 @@ SHOWN: Final = 200
 WORDS: Final = {
     CLOSED: "healthy",
     FAILING: "failing",
-    ASKED: "asked to wait",
+    ASKED: "waiting as asked",
     OPEN: "parked (circuit open)",
-    HALF_OPEN: "probing",
+    HALF_OPEN: "trying one item",
 }
 
 
@@ -85,7 +85,7 @@ def try_now(request: HttpRequest) -> HttpResponse:
     reason = reason_of(request, "No probe was started")
     if reason:
         refused = verbs.try_destination(name, actor=actor_of(request), reason=reason)
-        tell(request, refused, f"Probing destination {name}: the next item is let through.")
+        tell(request, refused, f"The next item tries destination {name} now.")
     return back(request, "admin:destinations")
 
 

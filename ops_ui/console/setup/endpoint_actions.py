@@ -73,7 +73,9 @@ def change(request: HttpRequest, endpoint_id: int) -> HttpResponse:
     if isinstance(done, list):
         return pages.detail_form(request, endpoint_id, typed(request.POST), done)
     if done is not None:
-        messages.success(request, f"Changed: {'; '.join(done)}." if done else "No change: it was already set.")
+        messages.success(
+            request, f"Changed: {'; '.join(done)}." if done else "Nothing changed: these settings are already in effect."
+        )
     return HttpResponseRedirect(reverse("admin:endpoint", args=[endpoint_id]))
 
 

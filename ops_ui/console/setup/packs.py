@@ -166,7 +166,7 @@ def disable(request: HttpRequest, pack_id: int) -> HttpResponse:
     answer = "410" if discard else "503"
 
     def told(changed: bool) -> str:
-        return f"Disabled. Deliveries get {answer}." if changed else "No change: it was already set."
+        return f"Disabled. Deliveries get {answer}." if changed else "Nothing changed: the pack is already disabled."
 
     return _verb(request, pack_id, "Nothing was disabled", partial(packs.disable, discard=discard), told, reason)
 

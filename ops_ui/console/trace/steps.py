@@ -154,9 +154,9 @@ def _beginning(item: TracedItem, events: Sequence[TracedEvent], receipt: TracedR
 
 
 def _attempts(item: TracedItem, failures: Sequence[TracedFailure]) -> list[Step]:
-    steps = [Step("claimed", "Claimed", item.first_claimed_at)] if item.first_claimed_at else []
+    steps = [Step("claimed", "First start", item.first_claimed_at)] if item.first_claimed_at else []
     if item.claimed_at and item.claimed_at != item.first_claimed_at:
-        steps.append(Step("claimed", "Last claimed" if steps else "Claimed", item.claimed_at))
+        steps.append(Step("claimed", "Last start" if steps else "First start", item.claimed_at))
     followers = [*failures[1:], None] if failures else []
     for failure, follower in zip(failures, followers, strict=True):
         error = failure.error.strip().partition("\n")[0]
@@ -166,7 +166,7 @@ def _attempts(item: TracedItem, failures: Sequence[TracedFailure]) -> list[Step]
         if item.state == State.RETRY and follower is None:
             again = item.run_after
         if again and (not ends or again <= min(ends)):
-            steps.append(Step("again", "Due again", again))
+            steps.append(Step("again", "Retry due", again))
     return steps
 
 

@@ -46,7 +46,7 @@ class TestWork:
     def test_the_wait_of_a_retry_is_ended(self, client: Client) -> None:
         waiting = item(State.RETRY)
         (message,) = act(client, f"/admin/generations/{waiting.work_id}/retry-now/", next=f"/admin/generations/{waiting.work_id}/")
-        assert message == "The item is due now; the next free worker runs it."
+        assert message == "Retry is due now; the next free worker runs it."
         waiting.refresh_from_db()
         assert waiting.run_after <= now()
         assert entries() == [("work.retry_now", waiting.work_id, "operator", BECAUSE)]
@@ -271,7 +271,7 @@ class TestDestinations:
     def test_a_parked_destination_is_tried(self, client: Client) -> None:
         row = self.destination("crm")
         assert "Try now" in client.get("/admin/destinations/").content.decode()
-        assert act(client, "/admin/destinations/retry/", name="crm") == ["Probing destination crm: the next item is let through."]
+        assert act(client, "/admin/destinations/retry/", name="crm") == ["The next item tries destination crm now."]
         row.refresh_from_db()
         assert row.parked_until is not None
         assert row.parked_until <= now()

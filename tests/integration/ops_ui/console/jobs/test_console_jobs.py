@@ -198,7 +198,7 @@ class TestJob:
             )
         path, live = f"{PATH}{job.id}/", {"HX-Request": "true"}
         page = client.get(path).content.decode()
-        assert "Of 3 replays: 1 processed, 1 waiting or running, 1 dead again." in page
+        assert "Of 3 replays: 1 processed, 1 waiting or running, 1 failed again." in page
         assert "See why" in page
         assert "data-live hx-get" in page
         part = client.get(path, {"was": "finished"}, headers=live)
@@ -207,7 +207,7 @@ class TestJob:
         part = client.get(path, {"was": "finished"}, headers=live)
         assert (part.status_code, part.headers["HX-Refresh"]) == (286, "true")
         page = client.get(path).content.decode()
-        assert "Of 3 replays: 1 processed, 1 dead again, 1 no longer retained." in page
+        assert "Of 3 replays: 1 processed, 1 failed again, 1 no longer retained." in page
         assert "data-live hx-get" not in page
 
     def test_the_count_of_replays_is_bounded(self, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

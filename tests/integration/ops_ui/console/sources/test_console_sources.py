@@ -87,7 +87,7 @@ def test_a_source_shows_which_work_took_which_events() -> None:
     assert [(lane.name, lane.depth, lane.hold is not None) for lane in history.lanes] == [("contact:42", 2, True)]
     text = Markup(console_world.client("viewer").get(path()).content.decode()).text
     for shown in (
-        "Why is it not running?",
+        "Waiting reason",
         "ValueError: no",
         "unrouted",
         "held",

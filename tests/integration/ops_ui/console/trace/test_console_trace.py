@@ -84,7 +84,7 @@ def test_a_hostile_id_is_echoed_as_text() -> None:
 def test_waiting_work_says_why() -> None:
     world = console_world.build()
     text = Markup(ask(console_world.client("viewer"), q=world.work).content.decode()).text
-    assert "Why is it not running?" in text
+    assert "Waiting reason" in text
 
 
 def test_each_part_needs_the_permission_of_its_page() -> None:

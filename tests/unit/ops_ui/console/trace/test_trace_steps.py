@@ -71,7 +71,7 @@ def test_the_way_of_a_delivery_has_the_time_between_its_steps() -> None:
         ("Received", None, ""),
         ("Admitted", 0.5, "routing"),
         ("Due", 5, "settling"),
-        ("Claimed", 0.5, "waiting"),
+        ("First start", 0.5, "waiting"),
         ("Processed", 2, "running"),
     ]
     assert way.length == timedelta(seconds=8)
@@ -92,12 +92,12 @@ def test_retries_say_when_they_were_due_again() -> None:
     (way,) = ways(found(receipt(), event(), again, failure(1, 7), failure(2, 25, delay_ms=6000)), at(100))
     assert steps(way)[2:] == [
         ("Due", 5, "settling"),
-        ("Claimed", 0.5, "waiting"),
+        ("First start", 0.5, "waiting"),
         ("Attempt 1 failed", 1, "running"),
-        ("Due again", 5, "retrying"),
+        ("Retry due", 5, "retrying"),
         ("Attempt 2 failed", 13, "running"),
-        ("Due again", 6, "retrying"),
-        ("Last claimed", 1, "waiting"),
+        ("Retry due", 6, "retrying"),
+        ("Last start", 1, "waiting"),
         ("Processed", 1, "running"),
     ]
     assert [step.note for step in way.steps if step.kind == "failed"] == ["retry: no", "retry: no"]
@@ -106,7 +106,7 @@ def test_retries_say_when_they_were_due_again() -> None:
 def test_what_waits_shows_now_and_what_is_ahead() -> None:
     waiting = item(state="retry", attempts=1, run_after=at(60), first_claimed_at=at(6), claimed_at=at(6))
     (way,) = ways(found(receipt(), event(), waiting, failure(1, 7)), at(20))
-    assert steps(way)[-2:] == [("Now", 13, "waiting"), ("Due again", 40, "waiting")]
+    assert steps(way)[-2:] == [("Now", 13, "waiting"), ("Retry due", 40, "waiting")]
     assert [step.is_ahead for step in way.steps][-2:] == [False, True]
     assert way.length == timedelta(seconds=20)
 
@@ -114,7 +114,7 @@ def test_what_waits_shows_now_and_what_is_ahead() -> None:
 def test_a_wait_that_somebody_ended_is_not_shown_as_due() -> None:
     hurried = item(attempts=2, first_claimed_at=at(6), claimed_at=at(8), terminal_at=at(9))
     (way,) = ways(found(receipt(), event(), hurried, failure(1, 7)), at(100))
-    assert "Due again" not in [step.name for step in way.steps]
+    assert "Retry due" not in [step.name for step in way.steps]
 
 
 def test_a_replay_begins_with_its_replay() -> None:
@@ -122,7 +122,7 @@ def test_a_replay_begins_with_its_replay() -> None:
         work_id="r", replay_of_work_id="w", created=at(50), run_after=at(50), terminal_at=at(52), first_claimed_at=at(51)
     )
     (way,) = ways(found(event(id=9, work_id="r"), replayed), at(100))
-    assert [step.name for step in way.steps] == ["Replayed", "Due", "Claimed", "Processed"]
+    assert [step.name for step in way.steps] == ["Replayed", "Due", "First start", "Processed"]
 
 
 def test_an_event_and_a_receipt_without_work_have_a_way_too() -> None:
