@@ -93,7 +93,8 @@ def _commit_tail(attempt: Attempt) -> flows.CommitFactory:
     @contextmanager
     def tail(_: Generation) -> Iterator[None]:
         with transaction.atomic(durable=True):
-            yield
+            with own_savepoint():
+                yield
             ended = end_attempts([attempt.ending(State.PROCESSED)])
             if ended.lost:
                 raise LeaseLost(f"the lease of {attempt.claimed.item.work_id} was lost")

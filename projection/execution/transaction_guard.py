@@ -13,6 +13,7 @@ from typing import Any, Final
 from django.db import DatabaseError, InterfaceError, connection, transaction
 
 from projection.database.outages import forget_connection
+from projection.database.transactions import is_server_conflict
 
 _ENDS_TRANSACTION: Final = re.compile(
     r"\s*(COMMIT|ROLLBACK(?!\s+(?:WORK\s+)?TO\b)|BEGIN|START\s+TRANSACTION|SET\s+(?:SESSION\s+|@@)?AUTOCOMMIT|UNLOCK|LOCK\s+TABLES?|"
@@ -28,18 +29,21 @@ class BrokenTransaction(RuntimeError):
 
 @contextmanager
 def own_savepoint() -> Iterator[None]:
-    """A savepoint for one call of an atomic flow: released when the flow went well, else rolled back with its error.
+    """A savepoint for one call of an atomic flow, or for an atomic tail: released when it went well, else rolled back with its error.
 
     Raises BrokenTransaction for a statement that would end the transaction, which is not sent, and when the flow returned although
-    its writes cannot be kept.
+    its writes cannot be kept. A conflict that the flow caught is raised again: the server has rolled back what was written before it.
     """
     with transaction.atomic():
         depth = len(connection.atomic_blocks)
+        guard = _Guard()
         try:
-            with connection.execute_wrapper(_refuse_end):
+            with connection.execute_wrapper(guard):
                 yield
         finally:
             left_open = _leave_blocks(depth)
+        if guard.conflict is not None:
+            raise guard.conflict
         if left_open:
             raise BrokenTransaction("the flow left transaction.atomic() open; use it in a `with` statement")
         if connection.needs_rollback:  # Django would now undo the flow's writes without a word
@@ -49,14 +53,28 @@ def own_savepoint() -> Iterator[None]:
             )
 
 
-def _refuse_end(execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: dict[str, Any]) -> Any:
-    found = _ENDS_TRANSACTION.match(str(sql))
-    if found is not None:
-        raise BrokenTransaction(
-            f"{found[1].upper()} would end the transaction of an atomic flow; "
-            "use transaction.atomic() instead, or make it a plain flow"
-        )
-    return execute(sql, params, many, context)
+class _Guard:
+    """Passes on every statement of the flow but those that would end its transaction, and all that follow a conflict."""
+
+    def __init__(self) -> None:
+        self.conflict: DatabaseError | None = None
+        """The deadlock or lock wait timeout after which the transaction is over, whatever the flow does with the error."""
+
+    def __call__(self, execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: dict[str, Any]) -> Any:
+        if self.conflict is not None:
+            raise self.conflict
+        found = _ENDS_TRANSACTION.match(str(sql))
+        if found is not None:
+            raise BrokenTransaction(
+                f"{found[1].upper()} would end the transaction of an atomic flow; "
+                "use transaction.atomic() instead, or make it a plain flow"
+            )
+        try:
+            return execute(sql, params, many, context)
+        except DatabaseError as error:
+            if is_server_conflict(error):
+                self.conflict = error
+            raise
 
 
 def _leave_blocks(depth: int) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from projection.flows import Generation
 from projection.models import WorkFailure
 from tests.support.deliveries import Ingress, change, open_ingress, states
 from tests.support.flows_of_tests import recording, write, written
+from tests.support.rivals import PATIENCE_SECONDS, Rival
 from tests.support.workers_by_hand import let_retries_come_due
 
 pytestmark = pytest.mark.usefixtures("sound_database")
@@ -197,3 +200,112 @@ def test_a_flow_that_changes_what_it_was_given_changes_nothing_else() -> None:
         drain_claims()
     assert states(7) == ["processed"]
     assert [inputs for _, _, inputs in seen.runs] == [[1, 2], [1, 2]]
+
+
+@contextlib.contextmanager
+def heavier_rival() -> Iterator[Rival[None]]:
+    """Holds row `theirs` and then asks for `ours`; it has written so much that the server lets the other side of a deadlock lose."""
+    Namespace.objects.bulk_create([Namespace(name="ours"), Namespace(name="theirs")])
+    holds, asks = threading.Event(), threading.Event()
+
+    def act() -> None:
+        with transaction.atomic():
+            lock("theirs")
+            Namespace.objects.bulk_create(Namespace(name=f"weight {number}") for number in range(300))
+            holds.set()
+            assert asks.wait(PATIENCE_SECONDS)
+            lock("ours")
+            Namespace.objects.filter(name__startswith="weight").delete()
+
+    rival = Rival(act)
+    assert holds.wait(PATIENCE_SECONDS)
+    rival.asks = asks  # type: ignore[attr-defined]  # for `meet_deadlock`
+    yield rival
+    asks.set()
+    rival.result()
+
+
+def lock(name: str) -> None:
+    Namespace.objects.select_for_update().get(name=name)
+
+
+def meet_deadlock(rival: Rival[None]) -> None:
+    lock("ours")
+    rival.asks.set()  # type: ignore[attr-defined]  # as above
+    rival.waits()
+    lock("theirs")
+
+
+@pytest.mark.parametrize("nested", [0, 1, 2])
+def test_a_tail_that_swallows_a_deadlock_keeps_nothing_and_has_failed(nested: int) -> None:
+    """The server has rolled back the first half; the second would have been committed by itself, and the item processed."""
+    ingress = per_event()
+    ingress.admit(change(7))
+
+    def swallow_deadlock(generation: Generation) -> None:
+        with heavier_rival() as rival, generation.commit():
+            write(generation)
+            with contextlib.suppress(OperationalError), contextlib.ExitStack() as blocks:
+                for _ in range(nested):
+                    blocks.enter_context(transaction.atomic())
+                meet_deadlock(rival)
+            with contextlib.suppress(OperationalError):
+                Namespace.objects.create(name="written by the second half")
+
+    with recording() as seen:
+        seen.acts.append(swallow_deadlock)
+        drain_claims()
+    assert (states(7), written()) == (["retry"], 0)
+    assert WorkFailure.objects.get().error.startswith("OperationalError: (1213")
+
+
+@pytest.mark.parametrize("atomic", [False, True])
+def test_a_lock_wait_timeout_that_is_swallowed_ends_the_transaction_too(atomic: bool) -> None:
+    """Of an atomic flow the same attempt runs again, as after every conflict."""
+    ingress = per_event()
+    ingress.admit(change(7))
+    Namespace.objects.create(name="held")
+    entered, leave = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with transaction.atomic():
+            lock("held")
+            entered.set()
+            assert leave.wait(PATIENCE_SECONDS)
+
+    def swallow_timeout(generation: Generation) -> None:
+        with contextlib.nullcontext() if atomic else generation.commit():
+            write(generation)
+            with connection.cursor() as cursor:
+                cursor.execute("SET innodb_lock_wait_timeout = 1")
+            with contextlib.suppress(OperationalError):
+                lock("held")
+            leave.set()
+            with contextlib.suppress(OperationalError):
+                Namespace.objects.create(name="written by the second half")
+
+    rival = Rival(hold)
+    assert entered.wait(PATIENCE_SECONDS)
+    with recording(atomic=atomic) as seen:
+        seen.acts.append(swallow_timeout)
+        drain_claims()
+    rival.result()
+    assert not Namespace.objects.filter(name="written by the second half").exists()
+    assert (states(7), written()) == ((["processed"], 0) if atomic else (["retry"], 0))
+
+
+@pytest.mark.parametrize("misuse", [commit_by_hand, roll_back_by_hand, swallow, leave_open])
+def test_a_tail_that_misuses_its_transaction_keeps_nothing(misuse: Any) -> None:
+    ingress = per_event()
+    ingress.admit(change(7))
+
+    def tail(generation: Generation) -> None:
+        with generation.commit():
+            if misuse is not swallow:
+                write(generation)
+            misuse(generation)
+
+    with recording() as seen:
+        seen.acts.append(tail)
+        drain_claims()
+    assert (states(7), written()) == (["retry"], 0)
