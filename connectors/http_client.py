@@ -21,7 +21,7 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, Self
 
 import httpcore
 import httpx
@@ -212,21 +212,25 @@ class _Transport(httpx.BaseTransport):
 
 
 _NEVER_SENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
-_SECONDS: Final = re.compile(r"\d{1,9}(\.\d{1,9})?", re.ASCII)
+_SECONDS: Final = re.compile(r"\d+(\.\d+)?", re.ASCII)
 LONGEST_DELAY_SECONDS: Final = 86_400.0
 """Of a Retry-After: nobody parks a destination for years."""
 
 
 def retry_after_seconds(header: str | None, now: datetime) -> float | None:
-    """Seconds of a Retry-After: a number (decimals allowed) or an HTTP date; a date in the past is 0, anything else None."""
+    """Seconds of a Retry-After: a number (decimals allowed) or an HTTP date; a date in the past is 0, anything else None.
+
+    At most LONGEST_DELAY_SECONDS, however many digits it has.
+    """
     text = (header or "").strip()
     if _SECONDS.fullmatch(text):
-        return float(text)
+        return min(float(text), LONGEST_DELAY_SECONDS)
     try:
         at = parsedate_to_datetime(text)
     except (TypeError, ValueError, OverflowError):
         return None
-    return max(0.0, ((at if at.tzinfo else at.replace(tzinfo=UTC)) - now).total_seconds())
+    seconds = ((at if at.tzinfo else at.replace(tzinfo=UTC)) - now).total_seconds()
+    return min(max(0.0, seconds), LONGEST_DELAY_SECONDS)
 
 
 def outage_of_status(status: int, retry_after: str | None, reason: str, now: datetime) -> Outage | None:
@@ -237,7 +241,7 @@ def outage_of_status(status: int, retry_after: str | None, reason: str, now: dat
     if status != 429 and status < 500:
         return None
     wait = retry_after_seconds(retry_after, now)
-    return Outage(reason, status in (429, 503), None if wait is None else min(wait, LONGEST_DELAY_SECONDS))
+    return Outage(reason, status in (429, 503), wait)
 
 
 @destinations.reader
@@ -255,20 +259,40 @@ def _outage_of(error: BaseException) -> Outage | Seen | None:
     return None
 
 
-_clients: dict[str, httpx.Client] = {}
+class _SharedClient(httpx.Client):
+    """Belongs to the process and to all its flows: `close`, and the end of a `with` block, leave it open."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Nothing: other flows use it."""
+
+    def close(self) -> None:
+        """Nothing, as above."""
+
+    def end(self) -> None:
+        """Close its connections; it cannot be used any more."""
+        super().close()
+
+
+_clients: dict[str, _SharedClient] = {}
 _lock = threading.Lock()
 
 
 def client(destination: str = "default") -> httpx.Client:
-    """The client of this process for a destination: thread-safe, reused, made when first asked for. Never close it."""
+    """The client of this process for a destination: thread-safe, reused, made when first asked for.
+
+    `with client(…) as c:` and `close()` are harmless: it stays open for other flows.
+    """
     with _lock:
         if destination not in _clients:
             _clients[destination] = _new_client()
         return _clients[destination]
 
 
-def _new_client() -> httpx.Client:
-    return httpx.Client(
+def _new_client() -> _SharedClient:
+    return _SharedClient(
         transport=_Transport(addresses.networks(settings.HEADRACE_FORWARD_ALLOWED_NETWORKS)),
         timeout=TIMEOUT,
         follow_redirects=False,
@@ -282,7 +306,7 @@ def close_clients() -> None:
     """Close every client of this process (end of a process, tests)."""
     with _lock:
         for each in _clients.values():
-            each.close()
+            each.end()
         _clients.clear()
 
 

@@ -10,7 +10,9 @@ A flow is a function of one generation (or, with `batch=True`, of a list of them
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -121,6 +123,10 @@ class DuplicateFlow(ValueError):
     """Two modules register a flow of the same name; rename one of them."""
 
 
+class NotAFlow(TypeError):
+    """What was given to `flow` would never run when it is called; the message says what to write instead."""
+
+
 _registry: dict[str, Flow] = {}
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -133,9 +139,16 @@ def flow(
     timeout: float = DEFAULT_TIMEOUT_SECONDS,
     destination: str | None = None,
 ) -> Callable[[F], F]:
-    """Register a function as flow `name` (see the module). Raises DuplicateFlow for a name that another function has."""
+    """Register a function as flow `name` (see the module).
+
+    Raises DuplicateFlow for a name that another function has, NotAFlow for `@flow` without a name and for a function whose call only
+    makes a coroutine or a generator.
+    """
+    if not isinstance(name, str):
+        raise NotAFlow(f'@flow has no name; write @flow("{getattr(name, "__name__", "acme.order")}")')
 
     def register(function: F) -> F:
+        _check_runs(name, function)
         known = _registry.get(name)
         if known is not None and (known.run.__module__, known.run.__qualname__) != (function.__module__, function.__qualname__):
             raise DuplicateFlow(f"flow {name!r} is defined by {known.run.__module__} and again by {function.__module__}")
@@ -143,6 +156,31 @@ def flow(
         return function
 
     return register
+
+
+def _check_runs(name: str, function: Callable[..., object]) -> None:
+    """Raises NotAFlow for a function whose call would end at once, without a line of it executed."""
+    plain = inspect.unwrap(function)
+    while isinstance(plain, functools.partial):
+        plain = plain.func
+    if not callable(plain) or inspect.isclass(plain):
+        raise NotAFlow(f"flow {name!r} is not a function")
+    call = plain if inspect.isroutine(plain) else type(plain).__call__
+    if inspect.iscoroutinefunction(call) or inspect.isasyncgenfunction(call):
+        raise NotAFlow(f"flow {name!r} is an async function; write it with `def` (inside, asyncio.run may run async code)")
+    if inspect.isgeneratorfunction(call):
+        raise NotAFlow(f"flow {name!r} is a generator; write it without `yield`")
+
+
+def run(flow: Flow, given: object) -> None:
+    """Call a flow with its generation, or with a list of them (`batch`). Raises NotAFlow when it returns work that was never done."""
+    made = flow.run(given)
+    if inspect.isawaitable(made) or inspect.isgenerator(made) or inspect.isasyncgen(made):
+        if inspect.iscoroutine(made):
+            made.close()
+        raise NotAFlow(
+            f"flow {flow.name!r} returned a {type(made).__name__} instead of running; await or iterate it inside the flow"
+        )
 
 
 def registered() -> dict[str, Flow]:

@@ -12,7 +12,7 @@ from django.apps import apps
 from django.core.exceptions import ImproperlyConfigured
 
 from connectors.pack import DuplicatePack
-from projection.flows import DuplicateFlow
+from projection.flows import DuplicateFlow, NotAFlow
 
 BUILT_IN: Final = ("connectors.packs", "connectors.flows")
 """Found by name, as those of user apps are: packs and flows may import the registry, which therefore imports none of them."""
@@ -21,14 +21,16 @@ BUILT_IN: Final = ("connectors.packs", "connectors.flows")
 def load(user_apps: Iterable[str]) -> None:
     """Import every built-in pack and flow, and `<app>.packs` and `<app>.flows` of each user app (either may be absent).
 
-    Raises ImproperlyConfigured, one sentence, for a pack or flow name that two modules define. An error inside a user's module is
-    raised as it is: its traceback shows the user where.
+    Raises ImproperlyConfigured, one sentence, for a pack or flow name that two modules define, and for a flow that would never run. An
+    error inside a user's module is raised as it is: its traceback shows the user where.
     """
     try:
         for name in (*_built_in(), *_of_apps(user_apps)):
             importlib.import_module(name)
     except (DuplicateFlow, DuplicatePack) as error:
         raise ImproperlyConfigured(f"{error}; rename one of them; names must be unique across all apps of HEADRACE_APPS.") from None
+    except NotAFlow as error:
+        raise ImproperlyConfigured(f"{error}.") from None
 
 
 def _built_in() -> Iterator[str]:

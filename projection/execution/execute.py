@@ -78,7 +78,7 @@ def run_plain(attempt: Attempt) -> Ending | None:
     close_old_connections()  # the thread's own may have gone away while it was idle
     try:
         with nothing_left_open():
-            attempt.flow.run([generation] if attempt.flow.batch else generation)
+            flows.run(attempt.flow, [generation] if attempt.flow.batch else generation)
     except BaseException as error:  # noqa: BLE001 - every exception of a flow is an outcome of its attempt
         if generation.completed:
             log_event(
@@ -190,7 +190,7 @@ def _run_together(attempts: Sequence[Attempt], started: Callable[[Attempt], None
         started(attempt)
     try:
         with own_savepoint():
-            attempts[0].flow.run([attempt.generation() for attempt in attempts])
+            flows.run(attempts[0].flow, [attempt.generation() for attempt in attempts])
     except FAILURES as error:
         if _concerns_unit(error):
             raise
@@ -202,7 +202,7 @@ def _run_in_savepoint(attempt: Attempt) -> Ending:
     generation = attempt.generation()
     try:
         with own_savepoint():
-            attempt.flow.run([generation] if attempt.flow.batch else generation)
+            flows.run(attempt.flow, [generation] if attempt.flow.batch else generation)
     except FAILURES as error:
         if _concerns_unit(error):
             raise

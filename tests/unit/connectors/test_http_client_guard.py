@@ -179,3 +179,15 @@ def test_a_forked_child_has_clients_of_its_own() -> None:
     os.waitpid(child, 0)
     with os.fdopen(read, "rb") as pipe:
         assert pipe.read() == b"own"
+
+
+def test_who_leaves_a_with_block_or_closes_the_client_closes_it_for_nobody(monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
+    settings.HEADRACE_FORWARD_ALLOWED_NETWORKS = ["127.0.0.0/8", "::1/128"]
+    with receiving() as receiver:
+        with client("crm") as first, client("crm") as nested:
+            assert nested.post(receiver.url()).status_code == first.post(receiver.url()).status_code
+        client("crm").close()
+        assert client("crm") is first
+        assert client("crm").post(receiver.url()).is_success
+    http_client.close_clients()
+    assert client("crm") is not first

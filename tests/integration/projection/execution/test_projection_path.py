@@ -241,4 +241,4 @@ def test_a_projection_route_with_a_target_lane_admits_nothing_and_loses_nothing(
     assert (report.events, report.deferred) == (0, 1)
     receipt = Receipt.objects.get()
     assert receipt.state == "pending"
-    assert "names lane 'invoice:7'" in str(receipt.last_error)
+    assert "target lane 'invoice:7'" in str(receipt.last_error)

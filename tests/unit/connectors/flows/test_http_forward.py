@@ -134,10 +134,10 @@ def test_a_slow_drip_ends_at_the_deadline(receiver: Receiver) -> None:
     started = time.monotonic()
     try:
         with pytest.raises(ForwardFailed, match="ReadTimeout"):
-            forward(generation(timeout=1.4), destination(receiver))
+            forward(generation(timeout=2.4), destination(receiver))
     finally:
         stop.set()
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 5
 
 
 def test_a_silent_receiver_ends_at_the_deadline(receiver: Receiver) -> None:
@@ -145,7 +145,7 @@ def test_a_silent_receiver_ends_at_the_deadline(receiver: Receiver) -> None:
     receiver.reply = Reply(headers={"content-length": "1"}, stream=lambda out: stop.wait(20))
     try:
         with pytest.raises(ForwardFailed, match=r"no answer from 127\.0\.0\.1: ReadTimeout"):
-            forward(generation(timeout=1.3), destination(receiver))
+            forward(generation(timeout=2.3), destination(receiver))
     finally:
         stop.set()
 
@@ -303,7 +303,8 @@ def test_no_retry_after_is_longer_than_a_day_or_than_the_cap() -> None:
         ("1e9", None),
         ("nan", None),
         ("٣", None),
-        ("9" * 40, None),
+        ("9" * 40, 86_400.0),
+        ("9" * 5_000 + ".5", 86_400.0),
         ("Sun, 99 Nov 2026 12:00:00 GMT", None),
     ],
 )
