@@ -81,6 +81,7 @@ MIDDLEWARE = [
     "ops_ui.monitoring.metrics.RequestMetrics",
     "connectors.ingress.middleware.IngressFirst",
     "ops_ui.console.headers.SecurityHeaders",
+    "ops_ui.monitoring.probes.ProbesFirst",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -143,8 +144,6 @@ LOGIN_REDIRECT_URL = "admin:index"  # also after a login whose `next` is no page
 # by https is what gunicorn makes of the proxy's X-Forwarded-Proto (`gunicorn_conf.py`, HEADRACE_TRUSTED_PROXIES).
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HEADRACE_PUBLIC_URL.startswith("https://")
 SECURE_HSTS_SECONDS = 365 * 86_400 if SECURE_SSL_REDIRECT else 0
-# Load balancers and Prometheus ask the process itself, without TLS; what they get holds no secret.
-SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^progressz$", r"^metrics$"]
 CSRF_COOKIE_HTTPONLY = True  # forms carry the token; no script reads it
 CSRF_TRUSTED_ORIGINS = ["/".join(HEADRACE_PUBLIC_URL.split("/")[:3])] if HEADRACE_PUBLIC_URL else []
 AUTH_PASSWORD_VALIDATORS = [

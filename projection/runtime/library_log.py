@@ -5,10 +5,14 @@ from __future__ import annotations
 import logging
 import sys
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from projection.database.outages import is_outage
 from projection.logs import LONGEST_TEXT, line
+
+REFUSED_REQUESTS: Final = "django.security."
+LONGEST_REFUSAL: Final = 300
+"""Characters: it quotes what the stranger sent."""
 
 
 class LibraryLine(logging.Formatter):
@@ -16,9 +20,13 @@ class LibraryLine(logging.Formatter):
     end of the traceback. On a terminal as logging writes them.
 
     While the database is away libraries report it again and again, from the same places: of that only the error's own sentence is written.
+    Of a request that Django refuses for its form (an unknown Host, too many fields) the sentence too: a stranger makes as many as he likes.
     """
 
     def format(self, record: logging.LogRecord) -> str:
+        if record.name.startswith(REFUSED_REQUESTS):
+            record.msg, record.args = f"{record.getMessage():.{LONGEST_REFUSAL}}", ()
+            record.exc_info = record.exc_text = None
         if record.exc_info and is_outage(record.exc_info[1]):
             record.msg, record.args = f"{record.getMessage()} ({type(record.exc_info[1]).__name__}: {record.exc_info[1]})", ()
             record.exc_info = record.exc_text = None

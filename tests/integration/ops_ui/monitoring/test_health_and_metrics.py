@@ -40,6 +40,33 @@ def test_alive_needs_no_database() -> None:
     assert Client().post("/healthz").status_code == 405
 
 
+HOSTS = ["10.42.8.201:8765", "[fd00::7]:8765", "headrace.monitoring.svc.cluster.local", "under_score", 'evil.example"><script>', ""]
+
+
+@pytest.mark.usefixtures("database")
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/progressz", "/metrics"])
+def test_a_probe_is_answered_by_any_name_and_without_tls(path: str, host: str, settings: Any) -> None:
+    settings.ALLOWED_HOSTS, settings.SECURE_SSL_REDIRECT = ["hooks.example.com"], True
+    activation.activate("test")
+    response = Client().get(path, headers={"host": host})
+    assert response.status_code == 200
+    assert response.headers["X-Content-Type-Options"] == "nosniff"
+    assert host == "" or host not in response.content.decode()
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_strangers_host_gets_400_and_writes_one_short_line(host: str, capfd: pytest.CaptureFixture[str], settings: Any) -> None:
+    settings.ALLOWED_HOSTS = ["hooks.example.com"]
+    for path in ("/admin/login/", "/nothing/here"):
+        response = Client().get(path, headers={"host": host + "x" * 5_000})
+        assert response.status_code in (400, 404)
+    said = capfd.readouterr().err
+    assert "Invalid HTTP_HOST header" in said
+    assert "Traceback" not in said
+    assert all(len(line) < 1_000 for line in said.splitlines())
+
+
 @pytest.mark.usefixtures("database")
 class TestReady:
     def test_ready_when_migrated_and_activated(self) -> None:
