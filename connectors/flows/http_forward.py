@@ -15,6 +15,7 @@ At least once, with the WorkId as `webhook-id`: the receiver ignores an id that 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -35,6 +36,8 @@ TIMEOUT_SECONDS: Final = 30.0
 MARGIN: Final = timedelta(seconds=1)
 """The request ends this long before the flow's time-out, so that the attempt fails with its own reason."""
 MOST_BYTES_READ: Final = 64 * 1024
+BODY_SECONDS: Final = timedelta(seconds=2)
+"""Within which an answer's body is read."""
 EXCERPT_CHARACTERS: Final = 300
 FINAL: Final = frozenset({400, 405, 406, 410, 411, 413, 414, 415, 422, 431, 451})
 """A verdict on this very request: the same again would be judged the same."""
@@ -89,7 +92,7 @@ def forward(generation: Generation, destination: Destination) -> None:
 
 
 def post(generation: Generation, destination: Destination) -> Answer:
-    """The answer to the signed request. Raises ForwardFailed, naming the host, when there is none."""
+    """The answer to the signed request, whatever becomes of its body. Raises ForwardFailed, naming the host, when there is none."""
     try:
         url = http_client.check_url(destination.url)
     except http_client.BadUrl as error:
@@ -111,12 +114,16 @@ def post(generation: Generation, destination: Destination) -> Answer:
 
 
 def _read_start(response: httpx.Response) -> bytes:
-    """The first 64 KiB of the body; whatever follows is not read, and the connection is not used again."""
+    """The first 64 KiB of the body that come within `BODY_SECONDS`, for the text of an error; the status has decided already.
+
+    A body that breaks off or never ends is read as far as it came, and its connection is not used again.
+    """
     read = bytearray()
-    for piece in response.iter_raw():
-        read += piece
-        if len(read) >= MOST_BYTES_READ:
-            break
+    with suppress(httpx.HTTPError), http_client.deadline(datetime.now(UTC) + BODY_SECONDS):
+        for piece in response.iter_raw():
+            read += piece
+            if len(read) >= MOST_BYTES_READ:
+                break
     return bytes(read[:MOST_BYTES_READ])
 
 

@@ -208,7 +208,7 @@ def test_a_kill_of_every_connection_while_nothing_happens_costs_at_most_a_line_e
 def held(receiver: Receiver) -> Iterator[Callable[[], None]]:
     """The receiver does not answer before this is called."""
     go_on = Event()
-    receiver.reply = Reply(stream=lambda _: go_on.wait(60))
+    receiver.reply = Reply(wait=lambda: go_on.wait(60))
     yield go_on.set
     go_on.set()
 

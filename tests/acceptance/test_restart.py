@@ -164,7 +164,7 @@ def test_killing_everything_in_the_middle_loses_and_repeats_nothing(
 ) -> None:
     web, cluster = site.processes
     answer = threading.Event()
-    receiver.reply = Reply(stream=lambda _: answer.wait(PATIENCE_SECONDS))
+    receiver.reply = Reply(wait=lambda: answer.wait(PATIENCE_SECONDS))
     # A stranger's lock on one record, and a receiver that does not answer: both flows are in the middle of their work.
     stranger = site.new_connection()
     stranger.begin()

@@ -170,7 +170,7 @@ def test_due_times_settling_retries_and_limits_are_the_same_on_a_host_that_is_ho
 def held(receiver: Receiver) -> Iterator[Callable[[], None]]:
     """The receiver does not answer the first request before this is called; all others at once."""
     go_on = Event()
-    receiver.replies.put(Reply(stream=lambda _: go_on.wait(60)))
+    receiver.replies.put(Reply(wait=lambda: go_on.wait(60)))
     yield go_on.set
     go_on.set()
 

@@ -44,7 +44,7 @@ class Brake:
         self.is_off = threading.Event()
 
     def reply(self) -> Reply:
-        return Reply(stream=lambda _: self.is_off.wait(PATIENCE_SECONDS))
+        return Reply(wait=lambda: self.is_off.wait(PATIENCE_SECONDS))
 
 
 @pytest.fixture

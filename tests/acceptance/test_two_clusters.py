@@ -54,7 +54,7 @@ connection = "sync"
 def receiver() -> Iterator[Receiver]:
     """One that takes its time, so that work is under way whenever a cluster is stopped."""
     with receiving() as made:
-        made.reply = Reply(stream=lambda _: threading.Event().wait(SLOW_SECONDS))
+        made.reply = Reply(wait=lambda: threading.Event().wait(SLOW_SECONDS))
         yield made
 
 

@@ -22,12 +22,13 @@ class Received:
 
 @dataclass
 class Reply:
-    """What the server answers. `stream` writes the body itself, onto the raw connection."""
+    """What the server answers, once `wait` has returned. `stream` writes the body itself, onto the raw connection."""
 
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
     stream: Callable[[Any], None] | None = None
+    wait: Callable[[], object] | None = None
 
 
 class Receiver:
@@ -64,20 +65,23 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {name.lower(): value for name, value in self.headers.items()}
         self.receiver.requests.put(Received(self.path, headers, body))
         reply = self.receiver.next_reply()
+        if reply.wait is not None:
+            self.close_connection = True
+            reply.wait()
         self.send_response(reply.status)
         for name, value in reply.headers.items():
             self.send_header(name, value)
         if reply.stream is None:
             self.send_header("content-length", str(len(reply.body)))
-        self.end_headers()
-        if reply.stream is None:
-            self.wfile.write(reply.body)
-        else:
-            self.close_connection = True
-            try:
+        try:
+            self.end_headers()
+            if reply.stream is None:
+                self.wfile.write(reply.body)
+            else:
+                self.close_connection = True
                 reply.stream(self.wfile)
-            except (BrokenPipeError, ConnectionResetError):
-                return  # the client has read enough
+        except (BrokenPipeError, ConnectionResetError):
+            return  # the client has read enough, or waits no longer
 
     do_GET = do_POST
 

@@ -7,6 +7,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
@@ -17,7 +18,17 @@ from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
 from connectors import http_client
 from connectors.flows.connections import Destination
-from connectors.flows.http_forward import MOST_BYTES_READ, Answer, ForwardFailed, ReceiverAway, envelope, forward, judge
+from connectors.flows.http_forward import (
+    BODY_SECONDS,
+    MOST_BYTES_READ,
+    Answer,
+    ForwardFailed,
+    ReceiverAway,
+    ReceiverJudged,
+    envelope,
+    forward,
+    judge,
+)
 from connectors.http_client import retry_after_seconds
 from projection.exact_json import parse
 from projection.facts import ALIVE, Outage, RetryPolicy
@@ -123,31 +134,38 @@ def test_a_redirect_is_not_followed(receiver: Receiver) -> None:
         assert elsewhere.requests.empty()
 
 
-def test_a_slow_drip_ends_at_the_deadline(receiver: Receiver) -> None:
-    stop = threading.Event()
+def never_ending(out: Any) -> None:
+    while True:
+        out.write(b"still here. ")
+        out.flush()
+        time.sleep(0.05)
 
-    def drip(out: Any) -> None:
-        while not stop.wait(0.05):
-            out.write(b".")
 
-    receiver.reply = Reply(headers={"content-length": "100000"}, stream=drip)
+BROKEN_BODIES = {
+    "breaks off": Reply(headers={"content-length": "100"}, stream=lambda out: out.write(b"half")),
+    "is not what its headers say": Reply(headers={"transfer-encoding": "chunked"}, stream=lambda out: out.write(b"zz\r\n")),
+    "never comes": Reply(headers={"content-length": "100"}, stream=lambda out: time.sleep(4)),
+    "never ends": Reply(headers={"content-length": "1000000000"}, stream=never_ending),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN_BODIES)
+def test_the_status_decides_whatever_becomes_of_the_body(receiver: Receiver, name: str) -> None:
+    """A 2xx whose body broke was posted again, and again, and dead-lettered as not answered."""
+    receiver.reply = BROKEN_BODIES[name]
     started = time.monotonic()
-    try:
-        with pytest.raises(ForwardFailed, match="ReadTimeout"):
-            forward(generation(timeout=2.4), destination(receiver))
-    finally:
-        stop.set()
-    assert time.monotonic() - started < 5
+    forward(generation(), destination(receiver))
+    receiver.reply = replace(BROKEN_BODIES[name], status=422)
+    with pytest.raises(ReceiverJudged, match="the receiver answered 422"):
+        forward(generation(), destination(receiver))
+    assert time.monotonic() - started < 4 * BODY_SECONDS.total_seconds()
+    assert receiver.requests.qsize() == 2
 
 
 def test_a_silent_receiver_ends_at_the_deadline(receiver: Receiver) -> None:
-    stop = threading.Event()
-    receiver.reply = Reply(headers={"content-length": "1"}, stream=lambda out: stop.wait(20))
-    try:
-        with pytest.raises(ForwardFailed, match=r"no answer from 127\.0\.0\.1: ReadTimeout"):
-            forward(generation(timeout=2.3), destination(receiver))
-    finally:
-        stop.set()
+    receiver.reply = Reply(wait=lambda: time.sleep(4))
+    with pytest.raises(ForwardFailed, match=r"no answer from 127\.0\.0\.1: ReadTimeout"):
+        forward(generation(timeout=2.3), destination(receiver))
 
 
 def test_a_generation_without_time_left_is_not_sent(receiver: Receiver) -> None:
@@ -323,7 +341,7 @@ def test_no_connection_is_an_outage_for_certain_and_no_answer_may_be_the_items_f
     with pytest.raises(ReceiverAway) as refused:
         forward(generation(), Destination("crm", "http://127.0.0.1:1/", (SECRET,)))
     assert refused.value.certain
-    receiver.reply = Reply(stream=lambda _: time.sleep(3))
+    receiver.reply = Reply(wait=lambda: time.sleep(3))
     with pytest.raises(ReceiverAway) as silent:
         forward(generation(timeout=1.2), destination(receiver))
     assert not silent.value.certain
