@@ -114,6 +114,12 @@ def _unreachable(error: Error) -> NotReady:
             f"The database is read-only (error {number}), for example a replica or during a failover. Make it "
             "writable, or point HEADRACE_DATABASE_URL at the writable server. No restart is needed.",
         )
+    if outages.is_full(error):
+        return NotReady(
+            "database_full",
+            f"The disk of the database is full (error {number}), so nothing can be stored. Free space on the database server. "
+            "No restart is needed; docs/deployment.md says what to check afterwards.",
+        )
     return NotReady(
         "database_unreachable",
         f"The database does not answer (error {number}). Check HEADRACE_DATABASE_URL and that the server is running.",

@@ -1,11 +1,12 @@
 """A lost connection: how an error tells of one, whether the database is away, and how a thread begins again.
 
-Away is also a database that answers every question and refuses every change, as a failover leaves it behind. Where one is met, every
-connection of the process is opened again (`backends/lasting.py`): the address may lead to another server by now.
+Away is also a database that answers every question and refuses every change, as a failover or a full disk leaves it behind. Where a
+read-only one is met, every connection of the process is opened again (`backends/lasting.py`): the address may lead to another server.
 """
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from typing import Final
 
@@ -35,6 +36,16 @@ READ_ONLY_CODES: Final = frozenset(
         1836,  # TiDB, and MySQL while it is switched over
     }
 )
+FULL_CODES: Final = frozenset(
+    {
+        1021,  # the disk is full; the server waits for space
+        1114,  # the table is full: InnoDB cannot make its file larger
+        3675,  # MySQL: no space for a file of the table
+    }
+)
+OF_THE_SYSTEM_CODES: Final = frozenset({3, 1026, 1030})
+"""An error of the operating system, whose number the text names."""
+NO_SPACE: Final = re.compile(r"\berr(?:or|no:?) 28\b", re.IGNORECASE)
 
 
 def is_connection_lost(error: BaseException) -> bool:
@@ -47,11 +58,22 @@ def is_read_only(error: BaseException) -> bool:
     return error_code(error) in READ_ONLY_CODES
 
 
+def is_full(error: BaseException) -> bool:
+    """Whether the server could not store a change because its disk is full."""
+    code = error_code(error)
+    return code in FULL_CODES or (code in OF_THE_SYSTEM_CODES and NO_SPACE.search(str(error)) is not None)
+
+
+def refuses_writes(error: BaseException) -> bool:
+    """Whether the server answers and stores nothing, whoever asks."""
+    return is_read_only(error) or is_full(error)
+
+
 def is_outage(error: BaseException | None) -> bool:
     """Whether an error of the database is the database's own trouble, which passes, and no fault of what was sent."""
     if error is None:
         return False
-    return is_connection_lost(error) or is_read_only(error) or error_code(error) in CANNOT_CONNECT_CODES
+    return is_connection_lost(error) or refuses_writes(error) or error_code(error) in CANNOT_CONNECT_CODES
 
 
 def is_database_away() -> bool:
@@ -67,8 +89,16 @@ def is_database_away() -> bool:
 
 
 def probe_writes(cursor: CursorWrapper) -> None:
-    """Raises the database's error when it takes no writes, or does not answer. One statement, which changes nothing."""
+    """Raises the database's error when it takes no writes, has no space for them, or does not answer. Changes nothing.
+
+    Four statements; `cursor` is on a connection without an open transaction.
+    """
     cursor.execute(statement("probe_writes"))
+    cursor.execute("BEGIN")
+    try:
+        cursor.execute(statement("probe_space"))
+    finally:
+        cursor.execute("ROLLBACK")
 
 
 def forget_connection() -> None:

@@ -17,7 +17,7 @@ from django.db import close_old_connections, transaction
 from projection import flows
 from projection.claiming.claim import ClaimedBatch
 from projection.completion.complete import Ended, complete, end_attempts, log_ended
-from projection.database.outages import is_connection_lost, is_database_away, is_outage, is_read_only
+from projection.database.outages import is_connection_lost, is_database_away, is_outage, refuses_writes
 from projection.database.transactions import is_conflict, run_unit
 from projection.execution.attempts import Attempt, discreet, failure, hand_back
 from projection.execution.transaction_guard import nothing_left_open, own_savepoint
@@ -211,5 +211,5 @@ def _run_in_savepoint(attempt: Attempt) -> Ending:
 
 
 def _concerns_unit(error: BaseException) -> bool:
-    """The whole transaction is gone (conflict, lost connection) or cannot commit (read-only), not only this flow's savepoint."""
-    return is_conflict(error) or is_connection_lost(error) or is_read_only(error)
+    """The whole transaction is gone (conflict, lost connection) or cannot commit (read-only, full), not only this flow's savepoint."""
+    return is_conflict(error) or is_connection_lost(error) or refuses_writes(error)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Final
 
-from projection.database.outages import forget_connection, is_outage, is_read_only
+from projection.database.outages import forget_connection, is_full, is_outage, is_read_only
 from projection.logs import log_event
 from projection.runtime.stop_flag import Stop
 from projection.runtime.wake_up import Kind, Listener
@@ -48,4 +48,6 @@ def _reason(error: BaseException) -> str:
     """What the one on call reads first."""
     if is_read_only(error):
         return "the database is read-only (for example during a failover); trying again"
+    if is_full(error):
+        return "the disk of the database is full; free space there; trying again"
     return "the database is unavailable; trying again" if is_outage(error) else "trying again"

@@ -10,9 +10,11 @@ from typing import Any
 from unittest import mock
 
 import pytest
+from django.contrib.sessions.models import Session
 from django.core.management import call_command
-from django.db import InterfaceError, OperationalError
+from django.db import InterfaceError, OperationalError, connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from connectors.ingress.outage import outage
 from connectors.ingress.spool import spooling
@@ -20,6 +22,7 @@ from connectors.ingress.spool.drain import Drain
 from connectors.models import Pack, Receipt
 from connectors.operations import audit_results
 from projection.admission import activation
+from projection.database import outages
 from projection.execution.worker import drain_claims
 from projection.models import WorkFailure, WorkItem
 from projection.runtime.loop import resident
@@ -33,6 +36,16 @@ from tests.support.read_only import read_only_server
 pytestmark = pytest.mark.usefixtures("database")
 
 READ_ONLY = OperationalError(1290, "The MariaDB server is running with the --read-only option so it cannot execute this statement")
+FULL = [
+    OperationalError(1114, "The table '_System_ConnectorWorkItem' is full"),
+    OperationalError(
+        1021, 'Disk full (/tmp/#sql); waiting for someone to free some space... (errno: 28 "No space left on device")'
+    ),
+    OperationalError(3675, "Create table/tablespace 'x' failed, as disk is full"),
+    OperationalError(1026, "Error writing file '/var/log/mysql/bin.000007' (errno: 28 \"No space left on device\")"),
+    OperationalError(1030, 'Got error 28 "No space left on device" from storage engine InnoDB'),
+]
+REFUSED = [READ_ONLY, *FULL]
 
 
 def work(count: int = 1) -> None:
@@ -41,26 +54,30 @@ def work(count: int = 1) -> None:
     ingress.admit(*[change(n) for n in range(count)])
 
 
+@pytest.mark.parametrize("error", REFUSED, ids=lambda error: error.args[0])
 @pytest.mark.parametrize(("away", "outcome", "attempts"), [(True, "deferred", 0), (False, "retry", 1)])
 def test_a_flow_that_could_not_write_uses_no_attempt_while_the_database_is_away(
-    away: bool, outcome: str, attempts: int, monkeypatch: pytest.MonkeyPatch
+    away: bool, outcome: str, attempts: int, error: OperationalError, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Once it takes writes again, the error is the flow's own: it may use another database."""
     work()
     monkeypatch.setattr("projection.execution.execute.is_database_away", lambda: away)
     with recording() as seen:
-        seen.raises = [READ_ONLY]
+        seen.raises = [error]
         assert drain_claims() == 1
     assert WorkFailure.objects.get().outcome == outcome
     item = WorkItem.objects.get()
     assert (item.state, item.attempts) == ("retry", attempts)
 
 
-def test_an_atomic_group_is_not_tried_one_by_one_on_a_server_that_takes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", REFUSED, ids=lambda error: error.args[0])
+def test_an_atomic_group_is_not_tried_one_by_one_on_a_server_that_takes_nothing(
+    error: OperationalError, monkeypatch: pytest.MonkeyPatch
+) -> None:
     work(3)
     monkeypatch.setattr("projection.execution.execute.is_database_away", lambda: True)
     with recording(atomic=True) as seen:
-        seen.raises = [READ_ONLY]
+        seen.raises = [error]
         with pytest.raises(OperationalError):
             drain_claims()
     assert len(seen.runs) == 1
@@ -69,7 +86,7 @@ def test_an_atomic_group_is_not_tried_one_by_one_on_a_server_that_takes_nothing(
 
 def test_a_loop_says_what_it_waits_for(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("projection.runtime.loop.LONGEST_BACKOFF_SECONDS", 0.001)
-    faults: list[Exception] = [READ_ONLY, OperationalError(2003, "Can't connect"), RuntimeError("a bug")]
+    faults: list[Exception] = [READ_ONLY, *FULL, OperationalError(2003, "Can't connect"), RuntimeError("a bug")]
 
     def step() -> int:
         if faults:
@@ -83,7 +100,36 @@ def test_a_loop_says_what_it_waits_for(monkeypatch: pytest.MonkeyPatch, capsys: 
         "the database is unavailable; trying again",
     ):
         assert said.count(reason) == 1
+    assert said.count("the disk of the database is full; free space there; trying again") == len(FULL)
     assert said.count('"reason": "trying again"') == 1
+
+
+@pytest.mark.parametrize("error", FULL, ids=lambda error: error.args[0])
+def test_a_full_disk_is_told_and_what_only_reads_is_not_taken_for_one(error: OperationalError) -> None:
+    activation.activate("test")
+
+    def full(cursor: Any) -> None:
+        raise error
+
+    with mock.patch("projection.database.outages.probe_writes", full):
+        response = Client().get("/readyz")
+        assert (response.status_code, response.json()["code"]) == (503, "database_full")
+        assert "Free space on the database server" in response.json()["reason"]
+        code, health = run("health")
+        assert (code, health["ready"], health["reasons"][0]["code"]) == (2, False, "database_full")
+    assert Client().get("/readyz").json() == {"ready": True}
+
+
+@pytest.mark.parametrize("code", [1026, 1030])
+def test_another_error_of_the_system_is_no_full_disk(code: int) -> None:
+    assert not outages.is_full(OperationalError(code, "Got error 128 from storage engine (errno: 2280)"))
+
+
+def test_the_probe_writes_more_than_a_page_and_leaves_nothing() -> None:
+    with connection.cursor() as cursor, CaptureQueriesContext(connection) as queries:
+        outages.probe_writes(cursor)
+    assert len(queries) <= 4
+    assert not Session.objects.exists()
 
 
 def test_a_pause_between_two_tries_grows_to_its_ceiling(monkeypatch: pytest.MonkeyPatch) -> None:
