@@ -18,6 +18,7 @@ SERIOUS = ("serious", "critical")
 
 
 SHAPE: dict[str, Any] = {"rules": {"color-contrast": {"enabled": False}}}
+COLOURS_HAVE_FADED = "Promise.all(document.getAnimations().filter(one => one instanceof CSSTransition).map(one => one.finished))"
 CONTRAST: dict[str, Any] = {"runOnly": ["color-contrast"]}
 
 
@@ -42,6 +43,7 @@ def test_every_page_is_accessible_and_quiet_light_and_dark(visit: Visit) -> None
         visit.open(path)
         found += findings(visit)
         visit.page.emulate_media(color_scheme="dark")
+        visit.page.evaluate(COLOURS_HAVE_FADED)
         found += [f"dark: {one}" for one in findings(visit, **CONTRAST)]
     assert found == []
     assert visit.complaints == []

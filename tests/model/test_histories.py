@@ -1,6 +1,6 @@
 """Random histories: the product on a real database and the plain program of the protocol agree after every step.
 
-`MODEL_SEQUENCES` (default 200) histories, always the same ones; and a tenth of that from a number of this run, which a failure prints:
+`MODEL_SEQUENCES` (default 100) histories, always the same ones; and a tenth of that from a number of this run, which a failure prints:
 `MODEL_SEED=<number>` runs those again.
 """
 
@@ -14,7 +14,7 @@ import pytest
 from tests.model.beginning import Beginning
 from tests.model.exploring import explore
 
-SEQUENCES = int(os.environ.get("MODEL_SEQUENCES", "200"))
+SEQUENCES = int(os.environ.get("MODEL_SEQUENCES", "100"))
 SHARDS = 4
 """Of equal size, so that pytest-xdist can share them out."""
 SEED = int(os.environ.get("MODEL_SEED", "0")) or random.SystemRandom().randrange(10**6, 10**9)
