@@ -32,5 +32,7 @@ class ConsoleAdminConfig(admin_apps.AdminConfig):
         from django.apps import apps
         from django.contrib import admin
 
-        # Its pages would run any task again, and unpickle in the web server what stands in its tables.
-        admin.site.unregister([model for model in apps.get_app_config("django_q").get_models() if admin.site.is_registered(model)])
+        # django-q2's pages would run any task again, and unpickle in the web server what stands in its tables. Those of users and
+        # groups would let an administrator become a superuser; the console has its own (`console.users`).
+        models = [model for label in ("django_q", "auth") for model in apps.get_app_config(label).get_models()]
+        admin.site.unregister([model for model in models if admin.site.is_registered(model)])

@@ -147,8 +147,13 @@ SECURE_HSTS_SECONDS = 365 * 86_400 if SECURE_SSL_REDIRECT else 0
 CSRF_COOKIE_HTTPONLY = True  # forms carry the token; no script reads it
 CSRF_TRUSTED_ORIGINS = ["/".join(HEADRACE_PUBLIC_URL.split("/")[:3])] if HEADRACE_PUBLIC_URL else []
 AUTH_PASSWORD_VALIDATORS = [
-    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
-    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+        "NumericPasswordValidator",
+    )
 ]
 
 # Django's own default mails errors to nobody once DEBUG is off; ours puts them where the supervisor's output goes.

@@ -57,6 +57,7 @@ class ConsoleSite(AdminSite):
         from ops_ui.console.sources import records
         from ops_ui.console.sources import views as sources
         from ops_ui.console.trace import views as trace
+        from ops_ui.console.users import views as users
 
         # A verb before a key: `bulk`, `stops` and `reveals` have addresses that a page's key would match.
         flow = (
@@ -75,7 +76,7 @@ class ConsoleSite(AdminSite):
             records,
         )
         setup = (endpoint_actions, endpoints, packs, routes, connections)
-        pages = [one for page in (*flow, *setup, destinations, workers, audit, help) for one in page.URLS]
+        pages = [one for page in (*flow, *setup, destinations, workers, audit, users, help) for one in page.URLS]
         return [*(path(url, self.admin_view(view), name=name) for url, view, name in pages), *super().get_urls()]
 
     # The override answers with its own page instead of a TemplateResponse, and has no use for another context.

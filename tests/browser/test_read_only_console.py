@@ -27,7 +27,7 @@ def test_the_banner_is_accessible_and_fits_a_phone(server: str, context: Browser
         assert SENTENCE in visit.page.locator(".read-only").inner_text()
         assert visit.page.evaluate("document.documentElement.scrollWidth") <= 400, name
         found += findings(visit)
-    visit.open("/admin/auth/user/")
+    visit.open("/admin/users/")
     assert visit.page.locator(".read-only").is_visible()
     assert (visit.complaints, found + findings(visit)) == ([], [])
 

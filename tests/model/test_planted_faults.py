@@ -40,6 +40,7 @@ SOON_WITH = {
     "a rescue never gives up": 4,
     "settling work blocks its lane": 5,
     "a lost lease writes": 1,
+    "a union may lose an input": 459,
 }
 """Numbers whose first few histories find a rare fault."""
 A_FEW = 3

@@ -46,7 +46,7 @@ WORKERS: Final = Entry("workers", "Workers", "projection.view_worker", "Operatio
 AUDIT: Final = Entry("audit", "Audit log", "connectors.view_auditentry", "Operations", "a", "audit")
 WORDS: Final = Entry("words", "Glossary", OVERVIEW.permission, "Help")
 KEYS: Final = Entry("keys", "Keyboard shortcuts", OVERVIEW.permission, "Help")
-USERS: Final = Entry("auth_user_changelist", "Users", "auth.view_user", "Operations")
+USERS: Final = Entry("users", "Users", "auth.view_user", "Operations")
 
 ENTRIES: Final = (
     OVERVIEW,

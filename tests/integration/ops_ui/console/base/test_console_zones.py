@@ -36,12 +36,9 @@ OF_LISTS: tuple[dict[str, str], ...] = (
     {"flow": "day"},
     {"flow": "hour"},
 )
-OF_DJANGO = (
-    "/admin/auth/user/",
-    "/admin/auth/user/?o=-1",
-    "/admin/auth/user/?date_joined__gte=2026-01-01",
-    "/admin/auth/user/?date_joined__year=2026",
-    "/admin/auth/group/",
+OF_USERS = (
+    "/admin/users/",
+    "/admin/users/?sort=turned",
 )
 
 
@@ -50,7 +47,7 @@ def paths(world: World) -> list[tuple[str, dict[str, str]]]:
     found: list[tuple[str, dict[str, str]]] = [(path, {}) for path in world.paths.values()]
     found += [(world.paths[name], query) for name in ("overview", *LISTS) for query in OF_LISTS]
     found += [(world.paths[name], {"export": kind, "since": "2h"}) for name in LISTS for kind in exports.FORMATS]
-    return found + [(path, {}) for path in OF_DJANGO]
+    return found + [(path, {}) for path in OF_USERS]
 
 
 @pytest.mark.parametrize("viewer", ["", "America/New_York"])
