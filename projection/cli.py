@@ -81,6 +81,28 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]
     return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in [headers, *cells]]
 
 
+def add_confirmation(parser: argparse.ArgumentParser) -> None:
+    """The option that stands for `confirm`."""
+    parser.add_argument("--yes", action="store_true", help="do not ask for confirmation (required without a terminal)")
+
+
+def confirm(what: str, typed: object, options: Mapping[str, Any], *, needs_reason: bool = True) -> None:
+    """Before what cannot be undone: a reason, and `--yes` or, on a terminal, `typed` written out (a count, a name).
+
+    `what` says in the third person what would happen (`discards 523 dead letters`). Raises CommandError; nothing was changed then.
+    """
+    if needs_reason and not str(options["reason"]).strip():
+        raise CommandError(f"This {what}, which cannot be undone: give the reason for the audit log with --reason.")
+    if options["yes"]:
+        return
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise CommandError(f"This {what}, which cannot be undone: add --yes to confirm.")
+    sys.stderr.write(f"This {printable(what)}, which cannot be undone. Type {printable(str(typed))} to confirm: ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip() != str(typed):
+        raise CommandError("Not confirmed; nothing was changed.")
+
+
 def cut(lines: Iterable[str], truncated: bool) -> list[str]:
     """The lines of a list, and a last one that says so where `--limit` has cut it."""
     return [*lines, "There are more; use --limit COUNT to see them."] if truncated else list(lines)

@@ -82,7 +82,7 @@ def test_a_purge(nursery: Nursery) -> None:
         "connectors.retention.receipts.RECEIPTS_A_UNIT": 1,
     }
     world = World(nursery, forms=("atomic", "plain"))
-    prune = ("prune",)
+    prune = ("prune", "--yes")
     before: dict[str, int] = {}
     expected: dict[str, int] = {}
 
@@ -122,7 +122,7 @@ def test_an_erasure(nursery: Nursery) -> None:
         her = f"{world.contact()}@example.com"
         world.finish(her)
         world.finish(her, world.contact())
-        erase[:] = [["erase", "--source", f"contact:{her}", "--reason", "she asked"]]
+        erase[:] = [["erase", "--source", f"contact:{her}", "--reason", "she asked", "--yes"]]
         return erase
 
     kills = EveryPoint(nursery, hers, {"constants": sizes})

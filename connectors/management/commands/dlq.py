@@ -17,7 +17,7 @@ from connectors.operations.work_filters import UnknownName, WorkFilter, moment
 from projection.bulk import jobs
 from projection.bulk.job_rows import JobKind, JobRow, JobState
 from projection.bulk.membership import Outcome
-from projection.cli import DONE, FINDINGS, cut, iso, table
+from projection.cli import DONE, FINDINGS, add_confirmation, confirm, cut, iso, table
 from projection.refusals import Refused
 from projection.replay.decision import Deferred, Replayed
 from projection.replay.discard import Discarded
@@ -57,6 +57,8 @@ class Command(OperationsCommand):
             sub.add_argument(
                 "--rate", type=int, help=f"items per second, 0 = no limit (default: {DEFAULT_RATE}; no limit by WorkIds)"
             )
+            if name == "discard":
+                add_confirmation(sub)
             if name == "replay":
                 sub.add_argument(
                     "--retarget", action="store_true", help="use the current version of the route instead of the item's"
@@ -90,6 +92,10 @@ class Command(OperationsCommand):
             bulk_jobs.check_rate(rate)
         except ValueError as wrong:
             raise CommandError(f"--rate: {wrong}.") from None
+        if kind is JobKind.DISCARD and not dry_run and not reason.strip():
+            raise CommandError(
+                "A discarded dead letter can no longer be replayed: give the reason for the audit log with --reason."
+            )
         if len(chosen.work) == 1 and not (dry_run or job):
             return self._report(kind, _act_on_one(kind, chosen.work[0], reason, retarget=retarget), {"dry_run": False})
         counted = _counted(kind, chosen, retarget=retarget)
@@ -99,6 +105,8 @@ class Command(OperationsCommand):
                 return report(counted)
             finally:
                 jobs.drop(counted.id)
+        if kind is JobKind.DISCARD:
+            _confirm(counted, {"reason": reason, **options})
         confirmed = bulk_jobs.confirm(counted.id, actor=cli_actor(), reason=reason, rate=rate)
         if isinstance(confirmed, Refused):
             raise CommandError(f"{confirmed.reason}.")
@@ -156,6 +164,16 @@ def _counted(kind: JobKind, chosen: WorkFilter, *, retarget: bool) -> JobRow:
         return bulk_jobs.count_all(bulk_jobs.make(kind, chosen, actor=cli_actor(), retarget=retarget))
     except (UnknownName, ValueError) as wrong:
         raise CommandError(f"{wrong}") from None
+
+
+def _confirm(counted: JobRow, options: dict[str, Any]) -> None:
+    """Raises CommandError, and drops the preview, unless the discard of so many was confirmed."""
+    count = counted.expected.possible
+    try:
+        confirm(f"discards {count} dead letter{'' if count == 1 else 's'}", count, options)
+    except CommandError:
+        jobs.drop(counted.id)
+        raise
 
 
 def _preview(job: JobRow) -> dict[str, Any]:

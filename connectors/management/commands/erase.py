@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from django.core.management.base import CommandError, CommandParser
+from django.core.management.base import CommandParser
 
 from connectors.audit_log import cli_actor
 from connectors.management.configuration_command import add_namespace
 from connectors.retention import erase
 from connectors.retention.erase import Erased
 from connectors.retention.erased_sources import find_source
-from projection.cli import DONE, FINDINGS, HeadraceCommand
+from projection.cli import DONE, FINDINGS, HeadraceCommand, add_confirmation, confirm
 from projection.refusals import Refused
 
 
@@ -35,11 +35,13 @@ class Command(HeadraceCommand):
             "--discard", action="store_true", help="discard dead letters of the source first, instead of refusing to erase"
         )
         parser.add_argument("--dry-run", action="store_true", help="count what would be erased; erase nothing")
+        add_confirmation(parser)
 
     def perform(self, **options: Any) -> int:
         dry_run: bool = options["dry_run"]
-        if not dry_run and not options["reason"].strip():
-            raise CommandError("--reason is missing; give the reason for the audit log.")
+        if not dry_run:
+            named = options["source"] or options["receipt"]
+            confirm(f"erases the data of {'source' if options['source'] else 'receipt'} {named}", named, options)
         if options["receipt"] is not None:
             done = erase.erase_receipt(options["receipt"], actor=cli_actor(), reason=options["reason"], dry_run=dry_run)
         else:

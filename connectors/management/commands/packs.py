@@ -14,7 +14,7 @@ from connectors.configuration.live_packs import live_packs
 from connectors.management.configuration_command import add_namespace, add_reason
 from connectors.management.pause_verbs import PauseVerbs
 from connectors.states import PackState
-from projection.cli import DONE, iso, table
+from projection.cli import DONE, add_confirmation, confirm, iso, table
 
 
 class Command(PauseVerbs):
@@ -35,6 +35,8 @@ class Command(PauseVerbs):
             sub.add_argument("name", help="name of the pack")
             add_namespace(sub)
             add_reason(sub)
+            if verb == "remove":
+                add_confirmation(sub)
             if verb == "disable":
                 sub.add_argument("--discard", action="store_true", help="answer 410 instead, so that the provider stops sending")
 
@@ -101,8 +103,10 @@ class Command(PauseVerbs):
         )
         return DONE
 
-    def remove(self, *, namespace: str, name: str, reason: str, **_options: Any) -> int:
+    def remove(self, *, namespace: str, name: str, reason: str, **options: Any) -> int:
         require_unlocked()
+        what = f"removes pack {name}: its endpoints answer 404 and its routes are retired"
+        confirm(what, name, {"reason": reason, **options})
         row = packs.remove(namespace, name, actor=cli_actor(), reason=reason)
         self.emit({"removed": {"name": name, "version": row.version, "incarnation": row.incarnation}}, [f"removed {row}"])
         return DONE

@@ -18,7 +18,7 @@ from connectors.configuration.values import name
 from connectors.management.configuration_command import add_namespace, add_reason
 from connectors.management.pause_verbs import PauseVerbs
 from connectors.models import Route
-from projection.cli import DONE, iso, table
+from projection.cli import DONE, add_confirmation, confirm, iso, table
 from projection.facts import RouteFacts
 
 TEXTS: Final = {
@@ -62,6 +62,7 @@ class Command(PauseVerbs):
         retire.add_argument("name", metavar="KEY", help="route key")
         add_namespace(retire)
         add_reason(retire)
+        add_confirmation(retire)
 
     def list(self, *, namespace: str, all: bool, **_options: Any) -> int:
         rows = Route.objects.filter(namespace=namespace).order_by("route_key", "-version")
@@ -91,6 +92,7 @@ class Command(PauseVerbs):
 
     def retire(self, *, namespace: str, reason: str, **options: Any) -> int:
         require_unlocked()
+        confirm(f"retires route {options['name']}", options["name"], {"reason": reason, **options})
         facts = routes.retire(namespace, options["name"], actor=cli_actor(), reason=reason)
         self.emit({"retired": {"key": facts.key, "version": facts.version}}, [f"retired {facts.key} v{facts.version}"])
         return DONE

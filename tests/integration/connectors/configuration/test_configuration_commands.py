@@ -99,7 +99,7 @@ def test_packs_step_by_step(database):
     answer, code = run("packs", "upgrade", "generic")
     assert (code, answer["upgraded"]["routes"]) == (0, [])
     assert run("packs", "enable", "generic")[1] == 0
-    assert run("packs", "remove", "generic")[1] == 0
+    assert run("packs", "remove", "generic", "--reason", "x", "--yes")[1] == 0
     assert run("packs", "list")[0]["packs"] == []
 
 
@@ -108,7 +108,7 @@ def test_what_is_not_there_ends_with_1_and_a_refusal(database):
     assert code == 1
     (refused,) = answer["refused"]
     assert (refused["id"], refused["code"]) == ("nope", "not_found")
-    assert run("routes", "retire", "nope")[1] == 1
+    assert run("routes", "retire", "nope", "--reason", "x", "--yes")[1] == 1
     assert run("endpoints", "rotate", "nope", "--generate-secret")[1] == 1
 
 
@@ -167,7 +167,7 @@ def test_routes_step_by_step(database):
     assert publish("--retry", '{ base = "1s", attempts = 3 }')[0]["version"] == 2
     (line,) = run("routes", "list")[0]["routes"]
     assert (line["key"], line["version"], line["on"], line["state"]) == ("things", 2, ["a", "b.*"], "current")
-    assert run("routes", "retire", "things", "--reason", "done")[0] == {"retired": {"key": "things", "version": 2}}
+    assert run("routes", "retire", "things", "--reason", "done", "--yes")[0] == {"retired": {"key": "things", "version": 2}}
     assert run("routes", "list")[0] == {"routes": []}
     states = [(each["version"], each["state"]) for each in run("routes", "list", "--all")[0]["routes"]]
     assert states == [(2, "retired"), (1, "superseded")]
@@ -209,7 +209,7 @@ def test_locked_configuration_changes_by_apply_alone(file, settings):
         ("packs", "install", "github"),
         ("packs", "disable", "generic"),
         ("endpoints", "rotate", "in", "--generate-secret"),
-        ("routes", "retire", "things"),
+        ("routes", "retire", "things", "--reason", "x", "--yes"),
     ):
         answer, code = run(*arguments)
         assert code == 2

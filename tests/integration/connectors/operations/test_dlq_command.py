@@ -172,12 +172,17 @@ def test_discard_by_filter_and_by_work_id(pack: Pack) -> None:
     code, answer = run("dlq", "discard", "--error", "timeout", "--dry-run")
     assert (code, len(answer["discarded"])) == (0, 2)
     assert not WorkItem.objects.filter(discarded_at__isnull=False).exists()
-    code, answer = run("dlq", "discard", "--error", "timeout", "--reason", "vendor gone")
+    for forgotten in (("--yes",), ("--reason", "vendor gone")):
+        code, answer = run("dlq", "discard", "--all", *forgotten)
+        assert (code, answer["error"]["code"]) == (2, "usage")
+    assert not WorkItem.objects.exclude(discarded_at=None).exists()
+    assert not Job.objects.exists()
+    code, answer = run("dlq", "discard", "--error", "timeout", "--reason", "vendor gone", "--yes")
     assert code == 0
     assert {row["work_id"] for row in answer["discarded"]} == {one.work_id, two.work_id}
     assert AuditEntry.objects.get(action="work.discard", reason="vendor gone").count == 2
     assert listed() == [other.work_id]
-    code, answer = run("dlq", "discard", one.work_id, alive.work_id)
+    code, answer = run("dlq", "discard", one.work_id, alive.work_id, "--reason", "x", "--yes")
     assert code == 1
     assert sorted(row["code"] for row in answer["refused"]) == ["already_discarded", "not_dead"]
     dry = run("dlq", "discard", one.work_id, alive.work_id, "--dry-run")[1]

@@ -395,9 +395,9 @@ def test_the_command_says_what_it_would_do_does_it_and_needs_a_reason(ingress: I
     assert (code, answer["events"], answer["receipts"], answer["refused"]) == (0, 4, 2, [])
     assert tables_that_say(SECRET)
     assert commands.run(*name)[0] == 2
-    code, answer = commands.run(*name, "--reason", "she asked")
+    code, answer = commands.run(*name, "--reason", "she asked", "--yes")
     assert (code, answer["events"], answer["receipts"], answer["records"]) == (0, 4, 2, 1)
-    code, answer = commands.run("erase", "--source", "contact:nobody", "--reason", "x")
+    code, answer = commands.run("erase", "--source", "contact:nobody", "--reason", "x", "--yes")
     assert (code, answer["refused"][0]["code"]) == (1, "not_found")
 
 

@@ -27,7 +27,8 @@ def result_of(*arguments: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("verb", ["replay", "discard"])
 def test_a_job_is_started_and_told_at_once(verb: str) -> None:
-    answer = result_of("dlq", verb, "--job", "--error", "timeout", "--reason", "fixed", "--rate", "7")
+    confirmed = ("--yes",) if verb == "discard" else ()
+    answer = result_of("dlq", verb, "--job", "--error", "timeout", "--reason", "fixed", "--rate", "7", *confirmed)
     job = answer["job"]
     assert {name: job[name] for name in ("kind", "state", "filter", "retarget", "rate", "reason", "total", "finished")} == {
         "kind": verb,
@@ -41,7 +42,10 @@ def test_a_job_is_started_and_told_at_once(verb: str) -> None:
     }
     assert job["actor"].startswith("cli:")
     assert Job.objects.get().id == job["id"]
-    assert f"started job {job['id'] + 1} ({verb}): running" in say("dlq", verb, "--job", "--all")[1]
+    assert (
+        f"started job {job['id'] + 1} ({verb}): running"
+        in say("dlq", verb, "--job", "--all", "--reason", "all of it", *confirmed)[1]
+    )
 
 
 def test_a_job_is_never_about_everything_by_mistake() -> None:
@@ -126,7 +130,7 @@ def test_a_selection_is_a_job_with_the_usual_answer() -> None:
 def test_a_discard_is_a_job_with_the_usual_answer() -> None:
     with recording() as seen:
         dead_letters(seen, 1, 2, 3)
-        answer = result_of("dlq", "discard", "--all", "--reason", "vendor gone")
+        answer = result_of("dlq", "discard", "--all", "--reason", "vendor gone", "--yes")
     assert [row["work_id"] for row in answer["discarded"]] == [generations(n)[0].work_id for n in (1, 2, 3)]
     assert (answer["refused"], answer["job"]) == ([], Job.objects.get().id)
     assert WorkItem.objects.filter(discard_reason="vendor gone").count() == 3

@@ -166,8 +166,8 @@ def test_the_command_prunes() -> None:
     age(31)
     gone = {"events": 2, "work_items": 2, "receipts": 1, "unverified": 0, "jobs": 0}
     assert commands.run("prune", "--dry-run") == (0, {"dry_run": True, **gone})
-    assert commands.run("prune") == (0, {"dry_run": False, **gone})
-    assert commands.run("prune") == (0, {"dry_run": False, **dict.fromkeys(gone, 0)})
+    assert commands.run("prune", "--yes") == (0, {"dry_run": False, **gone})
+    assert commands.run("prune", "--yes") == (0, {"dry_run": False, **dict.fromkeys(gone, 0)})
 
 
 def test_rows_from_before_ordinals_go_with_the_generation_that_represents_them() -> None:

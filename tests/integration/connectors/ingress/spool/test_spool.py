@@ -350,7 +350,10 @@ def test_an_operator_exports_what_was_refused_as_receive_takes_it_and_discards_i
     assert bodies() == ['{ "n" : 1.10, "x": "é" }'.encode()]
     assert Receipt.objects.get().idempotency_key == "d-1"
 
-    assert run("spool", "discard", first["name"], "--reason", "it is in") == (0, {"discarded": [first["name"]], "refused": []})
+    assert run("spool", "discard", first["name"], "--reason", "it is in", "--yes") == (
+        0,
+        {"discarded": [first["name"]], "refused": []},
+    )
     assert [one.name for one in set_aside.found()] == [second["name"]]
     entry = AuditEntry.objects.get(action="spool.discard")
     assert (entry.target, entry.reason) == (first["name"], "it is in")
@@ -366,7 +369,7 @@ def test_damaged_bytes_can_be_exported_and_discarded_and_not_given_back(github: 
     (aside,) = set_aside.found()
     assert run("spool", "retry", aside.name)[1]["refused"][0]["code"] == "torn"
     assert run("spool", "export", aside.name)[1]["exported"][0]["body_base64"]
-    assert run("spool", "discard", aside.name)[0] == 0
+    assert run("spool", "discard", aside.name, "--reason", "x", "--yes")[0] == 0
     assert files.aside_files() == []
 
 

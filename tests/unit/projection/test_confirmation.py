@@ -1,0 +1,50 @@
+"""What cannot be undone: a reason, and a confirmation that nobody gives by mistake."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from django.core.management.base import CommandError
+
+from projection.cli import confirm
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def asked(monkeypatch: pytest.MonkeyPatch, answer: str, **options: Any) -> str:
+    """What is asked on a terminal on which `answer` is typed."""
+    said = Terminal()
+    monkeypatch.setattr("sys.stdin", Terminal(answer))
+    monkeypatch.setattr("sys.stderr", said)
+    confirm("discards 523 dead letters", 523, {"reason": "vendor gone", "yes": False, **options})
+    return said.getvalue()
+
+
+def test_on_a_terminal_the_count_is_typed(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert asked(monkeypatch, "523\n") == "This discards 523 dead letters, which cannot be undone. Type 523 to confirm: "
+
+
+@pytest.mark.parametrize("answer", ["", "\n", "y\n", "yes\n", "52\n", "5230\n", "523 dead letters\n"])
+def test_any_other_answer_changes_nothing(monkeypatch: pytest.MonkeyPatch, answer: str) -> None:
+    with pytest.raises(CommandError, match="Not confirmed; nothing was changed"):
+        asked(monkeypatch, answer)
+
+
+def test_without_a_terminal_it_takes_the_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("523\n"))
+    with pytest.raises(CommandError, match="which cannot be undone: add --yes to confirm"):
+        confirm("discards 523 dead letters", 523, {"reason": "x", "yes": False})
+    confirm("discards 523 dead letters", 523, {"reason": "x", "yes": True})
+
+
+@pytest.mark.parametrize("yes", [False, True])
+def test_the_option_is_no_reason(yes: bool) -> None:
+    with pytest.raises(CommandError, match="give the reason for the audit log with --reason"):
+        confirm("discards 523 dead letters", 523, {"reason": " ", "yes": yes})
+    with pytest.raises(CommandError, match="add --yes"):
+        confirm("removes what is past its retention period", "prune", {"yes": False}, needs_reason=False)
