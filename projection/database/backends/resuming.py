@@ -43,8 +43,8 @@ def is_done(sql: str, error: DatabaseError) -> bool:
     return code in DONE_CODES or (code == UNKNOWN_COLUMN and ALTERS_COLUMN.match(sql) is not None)
 
 
-class ResumingMixin(DatabaseSchemaEditor):
-    """Goes in front of a schema editor."""
+class ResumingEditor(DatabaseSchemaEditor):
+    """Django's for MySQL and MariaDB; goes in front of another server's."""
 
     def execute(self, sql: Any, params: Any = ()) -> None:
         """As Django's. What is done already is logged and passed over."""

@@ -5,14 +5,10 @@ from __future__ import annotations
 from django.db.backends.mysql import base
 
 from projection.database.backends.lasting import LastingMixin
-from projection.database.backends.resuming import ResumingMixin
-
-
-class SchemaEditor(ResumingMixin, base.DatabaseSchemaEditor):
-    """Of `DatabaseWrapper`."""
+from projection.database.backends.resuming import ResumingEditor
 
 
 class DatabaseWrapper(LastingMixin, base.DatabaseWrapper):
     """What `ENGINE` names."""
 
-    SchemaEditorClass = SchemaEditor
+    SchemaEditorClass = ResumingEditor

@@ -5,10 +5,10 @@ from __future__ import annotations
 from django_tidb import base
 
 from projection.database.backends.lasting import LastingMixin
-from projection.database.backends.resuming import ResumingMixin
+from projection.database.backends.resuming import ResumingEditor
 
 
-class SchemaEditor(ResumingMixin, base.DatabaseSchemaEditor):  # type: ignore[misc]  # as below
+class SchemaEditor(ResumingEditor, base.DatabaseSchemaEditor):  # type: ignore[misc]  # as below
     """Of `DatabaseWrapper`."""
 
 

@@ -12,13 +12,8 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.recorder import MigrationRecorder
 
 from tests.acceptance.service import own_database
-from tests.support.scale import size
 
-pytestmark = [pytest.mark.usefixtures("database"), pytest.mark.scale, pytest.mark.timeout(900)]
-
-STEP = size(7, 1)
-"""Of the statements of a long migration each so manieth is the last one; of a short one each."""
-SHORT = 6
+pytestmark = pytest.mark.usefixtures("database")
 
 
 class Killed(BaseException):
@@ -102,7 +97,7 @@ def test_each_migration_goes_on_after_a_kill_behind_any_of_its_statements(
         kill_after = 1
         while not editor.apply(key, kill_after):
             kills += 1
-            kill_after += 1 if kill_after < SHORT else STEP
+            kill_after += 1
         MigrationRecorder(connection).record_unapplied(*key)  # killed when all was done
         assert editor.apply(key), key
     assert kills > len(plan)
