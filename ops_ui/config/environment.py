@@ -11,6 +11,7 @@ import hashlib
 import importlib.util
 import ipaddress
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,10 +56,13 @@ def _integer(minimum: int, maximum: int) -> Callable[[str], int]:
     return parse
 
 
+BOOLEANS: Final = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+
+
 def _boolean(raw: str) -> bool:
-    if raw not in ("0", "1", "true", "false"):
+    if raw.strip().lower() not in BOOLEANS:
         raise ValueError("must be true or false")
-    return raw in ("1", "true")
+    return BOOLEANS[raw.strip().lower()]
 
 
 def _words(raw: str) -> list[str]:
@@ -184,9 +188,23 @@ def read(environ: Mapping[str, str] | None = None) -> dict[str, Any]:
     environ = os.environ if environ is None else environ
     for name in environ:
         bare = name.removeprefix(PREFIX)
-        if name.startswith(PREFIX) and bare not in SETTINGS and bare.removesuffix("_FILE") not in SETTINGS:
+        known = bare in SETTINGS or bare.removesuffix("_FILE") in SETTINGS
+        if name.startswith(PREFIX) and not known and not _is_of_kubernetes(bare, environ[name]):
             raise BadSetting(f"{name} is not a Headrace setting; known: {', '.join(PREFIX + known for known in SETTINGS)}.")
     return {name: _value(name, setting, environ) for name, setting in SETTINGS.items()}
+
+
+_OF_A_SERVICE: Final = re.compile(
+    r"([A-Z0-9]+_)*(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)"
+)
+_OF_A_PORT: Final = re.compile(r"(tcp|udp|sctp)://.*")
+
+
+def _is_of_kubernetes(bare: str, value: str) -> bool:
+    """Whether Kubernetes put it there, as into every container beside a service named headrace: it is no setting, and no mistake."""
+    if _OF_A_SERVICE.fullmatch(bare) is None:
+        return False
+    return not bare.endswith("PORT") or "SERVICE_PORT" in bare or bare.count("_") > 1 or _OF_A_PORT.fullmatch(value) is not None
 
 
 def is_set(name: str, environ: Mapping[str, str]) -> bool:
@@ -201,7 +219,7 @@ def _value(name: str, setting: Setting, environ: Mapping[str, str]) -> Any:
         if raw:
             raise BadSetting(f"{variable} and {file_variable} are both set; remove one of them.")
         try:
-            raw = (CHECKOUT / Path(path).expanduser()).read_text(encoding="utf-8").strip()
+            raw = (CHECKOUT / Path(path).expanduser()).read_text(encoding="utf-8-sig").strip()
         except (OSError, UnicodeDecodeError) as error:
             raise BadSetting(
                 f"{file_variable} names a file that cannot be read ({error}); correct the path or its permissions."

@@ -14,6 +14,8 @@ from ops_ui.start.database_server import has_tables
 from ops_ui.start.installation import Installation, open_installation
 from ops_ui.start.prepare import SCHEMA_ONLY
 from ops_ui.start.private_database import Use
+from ops_ui.start.running_settings import adopted
+from ops_ui.start.settings_file import with_file
 from ops_ui.start.supervisor import serve
 
 USAGE: Final = "usage: script/server, or script/manage COMMAND [ARGUMENT…]\n"
@@ -45,9 +47,9 @@ def main(arguments: list[str]) -> int:
     try:
         match arguments:
             case ["server"]:
-                return serve(open_installation(os.environ))
+                return serve(open_installation(with_file(os.environ)))
             case ["manage", *rest]:
-                return manage(open_installation(os.environ), rest)
+                return manage(open_installation(adopted(with_file(os.environ))), rest)
             case _:
                 sys.stderr.write(USAGE)
     except (BadSetting, CannotStart) as error:

@@ -18,6 +18,7 @@ from ops_ui.start.installation import Installation
 from ops_ui.start.locks import FileLock
 from ops_ui.start.parts import Part, adopt_orphans, pause_seconds
 from ops_ui.start.private_database import Use
+from ops_ui.start.running_settings import SERVER_LOCK, kept
 
 TICK_SECONDS: Final = 1.0
 WEB_GRACE_SECONDS: Final = 25.0
@@ -36,12 +37,13 @@ def serve(installation: Installation) -> int:
     """Run everything until a signal; returns the exit code. Raises CannotStart before anything serves."""
     supervisor = Supervisor(installation)
     with ExitStack() as held:
-        lock = held.enter_context(FileLock(installation.state_dir / "server.lock"))
+        lock = held.enter_context(FileLock(installation.state_dir / SERVER_LOCK))
         if not lock.acquire():
             raise CannotStart(
                 f"Headrace is already running from {installation.state_dir}; stop it, or set HEADRACE_STATE_DIR to another folder."
             )
         listener = held.enter_context(listen(installation.bind))
+        held.enter_context(kept(installation.state_dir, supervisor.take(listener)))
         signal.pthread_sigmask(signal.SIG_BLOCK, supervisor.signals)
         adopt_orphans()
         return supervisor.run(listener)
@@ -82,11 +84,14 @@ class Supervisor:
         if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
             self.signals.add(signal.SIGHUP)
 
+    def take(self, listener: socket.socket) -> dict[str, str]:
+        """The environment of every part, now that port 0 has become a real one."""
+        self._environ["HEADRACE_BIND"] = str(Bind(*listener.getsockname()[:2]))
+        return self._environ
+
     def run(self, listener: socket.socket) -> int:
         """Start, watch, stop. Exit code 0 after a signal, the preparation's own code when that failed."""
         try:
-            # Port 0 has become a real one by now.
-            self._environ["HEADRACE_BIND"] = str(Bind(*listener.getsockname()[:2]))
             self._start_database()
             code = self._prepare()
             if code:

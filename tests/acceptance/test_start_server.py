@@ -99,6 +99,12 @@ def test_manage_works_beside_the_server(server: RunningServer, state_dir: Path) 
     assert server.get("/readyz") == 200
 
 
+def test_manage_beside_the_server_does_nothing_with_another_database(server: RunningServer, state_dir: Path) -> None:
+    refused = start_once(state_dir, "manage", "dlq", "list", HEADRACE_DATABASE_URL="mysql://root@127.0.0.1:1/other")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr.startswith("headrace: HEADRACE_DATABASE_URL is not what the running server was started with")
+
+
 @pytest.mark.parametrize(("part", "command"), [("web", "gunicorn"), ("cluster", "qcluster")])
 def test_a_part_that_dies_is_started_again(server: RunningServer, part: str, command: str) -> None:
     (head,) = server.children(command)

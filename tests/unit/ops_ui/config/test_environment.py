@@ -55,8 +55,8 @@ def test_a_value_is_read(name: str, raw: str, value: object) -> None:
         ("LEASE_SECONDS", "6" * 5000),
         ("LEASE_SECONDS", "٦٠"),
         ("MAX_BODY_BYTES", "5MiB"),
-        ("CONFIG_LOCKED", "yes"),
-        ("CONSOLE_READ_ONLY", "on"),
+        ("CONFIG_LOCKED", "maybe"),
+        ("CONSOLE_READ_ONLY", "2"),
         ("ALLOWED_HOSTS", "https://a.example"),
         ("FORWARD_ALLOWED_NETWORKS", "10.0.0.1/8"),
         ("PUBLIC_URL", "hooks.example.com"),
@@ -118,3 +118,40 @@ def test_sockets_of_a_long_state_folder_get_a_short_one() -> None:
     assert environment.socket_folder(Path("/srv/headrace")) == Path("/srv/headrace")
     assert len(str(environment.socket_folder(long))) < environment.LONGEST_STATE_DIR
     assert environment.socket_folder(long) != environment.socket_folder(other)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("HEADRACE_PORT", "tcp://10.43.9.7:80"),
+        ("HEADRACE_SERVICE_HOST", "10.43.9.7"),
+        ("HEADRACE_SERVICE_PORT", "80"),
+        ("HEADRACE_SERVICE_PORT_HTTP", "80"),
+        ("HEADRACE_PORT_80_TCP", "tcp://10.43.9.7:80"),
+        ("HEADRACE_PORT_80_TCP_PROTO", "tcp"),
+        ("HEADRACE_PORT_80_TCP_PORT", "80"),
+        ("HEADRACE_PORT_80_TCP_ADDR", "10.43.9.7"),
+        ("HEADRACE_WEB_SERVICE_HOST", "10.43.9.7"),
+        ("HEADRACE_WEB_PORT", "udp://10.43.9.7:80"),
+    ],
+)
+def test_what_kubernetes_sets_for_a_service_of_this_name_is_no_setting(name: str, value: str) -> None:
+    assert environment.read({name: value}) == environment.read({})
+
+
+@pytest.mark.parametrize("name", ["HEADRACE_PORT", "HEADRACE_WEB_PORT", "HEADRACE_HOST", "HEADRACE_SERVICE"])
+def test_a_mistake_that_only_looks_like_it_is_still_one(name: str) -> None:
+    with pytest.raises(BadSetting, match="is not a Headrace setting"):
+        environment.read({name: "8000"})
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("True", True), ("YES", True), ("on", True), ("1", True), ("Off", False), ("no", False)]
+)
+def test_a_boolean_is_read_in_the_usual_spellings(text: str, value: bool) -> None:
+    assert environment.read({"HEADRACE_CONFIG_LOCKED": text})["CONFIG_LOCKED"] is value
+
+
+def test_a_value_file_from_a_windows_editor_is_read(tmp_path: Path) -> None:
+    (tmp_path / "days").write_bytes(b"\xef\xbb\xbf7\r\n")
+    assert environment.read({"HEADRACE_RETENTION_DAYS_FILE": str(tmp_path / "days")})["RETENTION_DAYS"] == 7
