@@ -117,14 +117,16 @@ def _known(role: str) -> str:
 
 
 def _give(user: User, role: str) -> None:
-    """This role alone, of the console's."""
-    user.groups.remove(*user.groups.filter(name__in=ROLES))
-    if role != NO_ROLE:
-        user.groups.add(Group.objects.get(name=role))
+    """This role and no other group."""
+    user.groups.set([] if role == NO_ROLE else [Group.objects.get(name=role)])
 
 
 def _keep_one_administrator() -> None:
-    """Somebody must be left who may do this. Raises UserRefused, which undoes the change."""
+    """Somebody must be left who may do this. Raises UserRefused, which undoes the change.
+
+    One change at a time gets here: two administrators that take the role from each other must not both find the other one left.
+    """
+    list(Group.objects.select_for_update().filter(name=ROLES[0]))
     if not users().filter(is_active=True, role__in=(SUPERUSER, ROLES[0])).exists():
         raise UserRefused("this is the last administrator who can log in; give another user the role first")
 

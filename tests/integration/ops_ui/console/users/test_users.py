@@ -63,6 +63,9 @@ def test_a_new_user_logs_in_with_the_password_that_was_shown_once(client: Client
 def test_a_role_is_changed_and_everything_beside_it_is_taken_away(client: Client) -> None:
     user, _ = made(client)
     user.user_permissions.add(Permission.objects.get(codename="change_user"))
+    foreign = Group.objects.create(name="foreign")
+    foreign.permissions.add(Permission.objects.get(codename="delete_user"))
+    user.groups.add(foreign)
     post(client, user, "change", role="operator", active="1")
     assert [one.name for one in user.groups.all()] == ["operator"]
     assert not user.user_permissions.exists()
