@@ -66,7 +66,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.receiver.requests.put(Received(self.path, headers, body))
         reply = self.receiver.next_reply()
         if reply.wait is not None:
-            self.close_connection = True
             reply.wait()
         self.send_response(reply.status)
         for name, value in reply.headers.items():
