@@ -83,7 +83,7 @@ def test_a_destination_is_tried_now(visit: Visit) -> None:
     visit.open("/admin/destinations/")
     visit.page.get_by_label("Reason to probe crm").fill("they say it is back")
     visit.page.get_by_role("button", name="Try now").click()
-    expect(visit.page.locator(".messagelist")).to_contain_text("Probing destination crm")
+    expect(visit.page.locator(".messagelist")).to_contain_text("The next item tries destination crm now")
     expect(visit.page.get_by_role("button", name="Try now")).to_have_count(0)
     assert visit.complaints == []
 
@@ -93,7 +93,7 @@ def test_waiting_work_is_retried_and_cancelled_from_its_page(visit: Visit) -> No
     visit.open(f"/admin/generations/{item.work_id}/")
     visit.page.fill("input[name=reason]", "it is back")
     visit.page.get_by_role("button", name="Retry now").click()
-    expect(visit.page.locator(".messagelist")).to_contain_text("The item is due now")
+    expect(visit.page.locator(".messagelist")).to_contain_text("Retry is due now")
     visit.page.fill("input[name=reason]", "not needed any more")
     visit.page.get_by_role("button", name="Cancel").click()
     expect(visit.page.locator("h1 ~ .badge")).to_have_text("cancelled")
