@@ -208,10 +208,10 @@ def test_a_clean_audit_is_shown_with_its_age() -> None:
     assert run("audit")[0] == 0
     Upkeep.objects.filter(name="audit").update(finished_at=now() - timedelta(hours=2, minutes=10))
     text = page()
-    assert "clean</span> 2 h 10 min ago" in text
+    assert "passed</span> 2 h 10 min ago" in text
     assert "2 events" in text
     assert "last audit" not in text.lower().replace(">last audit<", "")
-    assert "clean</span> 2 h 10 min ago" in page("/admin/workers/", "operator")
+    assert "passed</span> 2 h 10 min ago" in page("/admin/workers/", "operator")
 
 
 def test_an_audit_that_found_something_is_an_alert_until_one_is_clean() -> None:
