@@ -60,7 +60,7 @@ class Transition:
 
     @property
     def sentence(self) -> str:
-        return self.reason or f"Raised at {iso(self.since)}, now resolved."
+        return self.reason or f"Raised at {iso(self.since)}, now recovered."
 
 
 def leave(transition: Transition) -> None:

@@ -114,7 +114,9 @@ def _dead_letters() -> Cause | None:
     limit = settings.HEADRACE_ALERT_DEAD_LETTERS
     if _sql.fetch("count_recent_dead", most=limit)[0][0] < limit:
         return None
-    return Cause("dead_letters", f"{limit} or more dead letters within the last hour. See script/manage dlq list.")
+    return Cause(
+        "dead_letters", f"{limit} or more dead letters within the last hour. Run script/manage dlq list to see their errors."
+    )
 
 
 def _signature_failures() -> Cause | None:

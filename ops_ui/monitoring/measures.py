@@ -29,21 +29,23 @@ MOST_REMEMBERED: Final = 20_000
 
 ADMISSION_SECONDS: Final = Histogram(
     "headrace_admission_seconds",
-    "Time of one admitted transaction, by stage.",
+    "Duration of one admission transaction, by stage.",
     ["stage"],
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5),
 )
 ADMITTED: Final = Counter("headrace_admitted_events_total", "Events that were admitted.", ["namespace"])
-KNOWN_EVENTS: Final = Counter("headrace_known_events_total", "Items whose event was already admitted: duplicates.", ["namespace"])
+KNOWN_EVENTS: Final = Counter(
+    "headrace_known_events_total", "Delivered items whose event already existed (duplicates).", ["namespace"]
+)
 SETTLE_SECONDS: Final = Histogram(
     "headrace_settle_delay_seconds",
-    "From the creation of a generation to its first start: settling and waiting.",
+    "Delay from the creation of a generation to its first start (settling and waiting).",
     ["namespace", "route"],
     buckets=(0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600),
 )
 START_SECONDS: Final = Histogram(
     "headrace_start_delay_seconds",
-    "From when work was due to its start.",
+    "Delay from when work was due to its start.",
     ["queue_class"],
     buckets=(0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600),
 )
@@ -55,7 +57,7 @@ GENERATION_EVENTS: Final = Histogram(
 )
 ATTEMPTS: Final = Counter("headrace_attempts_total", "Finished attempts, by outcome.", ["namespace", "route", "outcome"])
 LEASES_LOST: Final = Counter(
-    "headrace_leases_lost_total", "Attempts that lost their lease before they finished; nothing was written."
+    "headrace_leases_lost_total", "Attempts that another worker took over because heartbeats stopped; nothing was written."
 )
 RESCUED: Final = Counter("headrace_rescued_total", "Items recovered from lost workers.")
 UNIT_RETRIES: Final = Counter("headrace_unit_retries_total", "Retried transactions, by the database's error code.", ["code"])

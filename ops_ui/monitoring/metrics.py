@@ -103,7 +103,7 @@ def _families() -> Iterator[GaugeMetricFamily]:
     )
     ages = GaugeMetricFamily(
         "headrace_oldest_due_seconds",
-        "How long the oldest runnable receipt or work item has been due; 0 = none is.",
+        "How long the oldest runnable receipt or work item has been due; 0 = none is due.",
         labels=["room", "stage", "queue_class"],
     )
     for due in progress.due_ages():
@@ -112,7 +112,7 @@ def _families() -> Iterator[GaugeMetricFamily]:
     raised = {one.name: float(one.is_raised) for one in alerts.stored()}
     yield _by_label("headrace_alert_raised", "1 while an alert is raised", "alert", raised)
     dead = counts.undiscarded_dead(counts.METRICS_CAP)
-    yield _single("headrace_dead_letters", "Dead work items that are not discarded", dead.value)
+    yield _single("headrace_dead_letters", "Dead letters that were not discarded", dead.value)
     yield _single("headrace_lanes_held", "Lanes held by an operator", counts.lanes_held(counts.METRICS_CAP).value)
     alive = {"router": 0, "worker": 0, **counts.workers_alive(now)}
     yield _by_label("headrace_workers_alive", "Processes with a recent heartbeat", "kind", alive)

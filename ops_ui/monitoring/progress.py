@@ -141,14 +141,17 @@ def judge(stage: Stage, now: datetime, age_limit_seconds: float) -> Finding | No
     idle = (now - max(since, stage.moved_at or since)).total_seconds()
     if stage.alive and idle > (STUCK_ROUTER_SECONDS if is_route else STUCK_WORKERS_SECONDS):
         code = "router_stuck" if is_route else "workers_stuck"
-        more = "the router's log" if is_route else "script/manage work list, work show and the worker log"
+        more = (
+            "the router's log for errors, then restart it" if is_route else "script/manage work list, work show and the worker log"
+        )
         return Finding(
             "progress", code, f"{what} and nothing has progressed for {in_words(idle)} although a {who} is online. Check {more}."
         )
     if waits > age_limit_seconds:
         code = "receipts_too_old" if is_route else "work_too_old"
-        over = f"{what} for {in_words(waits)}, longer than the limit of {in_words(age_limit_seconds)}"
-        return Finding("age", code, f"{over}. Start more workers, or raise HEADRACE_AGE_LIMIT_SECONDS.")
+        more = "the router's log" if is_route else "script/manage work list for slow flows, or start more workers"
+        limit = in_words(age_limit_seconds)
+        return Finding("age", code, f"{what} for {in_words(waits)}, longer than the limit of {limit}. Check {more}.")
     return None
 
 

@@ -44,7 +44,8 @@ class SpoolStatus:
             return SpoolWarning(
                 "spool_waits",
                 f"Deliveries have been waiting in this host's spool for {self.oldest_seconds:.0f} s "
-                f"({self.waiting_bytes} of {self.limit_bytes} bytes): the database was unavailable, or rejects them.",
+                f"({self.waiting_bytes} of {self.limit_bytes} bytes): the database is unavailable or rejects them. "
+                "If it has recovered, run script/manage spool list.",
             )
         return None
 

@@ -44,7 +44,7 @@ def why_lane(lane_key: str) -> Why:
     heads = fetch("read_lane_heads", lane_key=lane_key)
     head = WorkItem.objects.filter(id=heads[0][1]).first() if heads else None
     if head is None:
-        return Why("idle", "Nothing waits in this lane.")
+        return Why("idle", "No work is waiting in this lane.")
     reason = why(head)
     return replace(reason, blocking_work_id=reason.blocking_work_id or head.work_id)
 

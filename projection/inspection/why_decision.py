@@ -70,7 +70,7 @@ def explain(item: WorkItem, around: Surroundings) -> Why:
         or _waiting(item, around.now)
         or _unattended(item, around)
         or _limited(around)
-        or Why("due", f"Due since {iso(item.run_after)}: the next free worker runs it.", until=item.run_after)
+        or Why("due", f"Due since {iso(item.run_after)}; waiting for a free worker.", until=item.run_after)
     )
 
 
@@ -78,18 +78,18 @@ def _ended(item: WorkItem) -> Why:
     at = iso(item.terminal_at)
     because = f": {_quote(item.last_error)}" if item.last_error and item.state != State.PROCESSED else "."
     if item.discarded_at is not None:
-        return Why("discarded", f"Dead since {at}, discarded by {item.discarded_by} at {iso(item.discarded_at)}{because}")
+        return Why("discarded", f"Dead letter since {at}, discarded by {item.discarded_by} at {iso(item.discarded_at)}{because}")
     if item.state == State.DEAD:
-        return Why("dead", f"Dead since {at} after {_attempts(item)}{because}")
+        return Why("dead", f"Dead letter since {at} after {_attempts(item)}{because}")
     return Why(item.state, f"{str(item.state).capitalize()} at {at}{because}")
 
 
 def _processing(item: WorkItem, now: datetime) -> Why:
     lease = item.lease_expires_at
     if lease is not None and lease <= now:
-        sentence = f"The lease of {item.lease_owner} expired at {iso(lease)}; another worker will take over."
+        sentence = f"Worker {item.lease_owner} stopped responding (deadline {iso(lease)}); another worker will take over."
         return Why("lease_expired", sentence, until=lease)
-    sentence = f"Running since {iso(item.claimed_at)} on {item.lease_owner}, attempt {item.attempts}, lease until {iso(lease)}."
+    sentence = f"Running since {iso(item.claimed_at)} on {item.lease_owner}, attempt {item.attempts}."
     return Why("processing", sentence, until=lease)
 
 
@@ -101,7 +101,7 @@ def _stopped(item: WorkItem, around: Surroundings) -> Why | None:
         return _paused(around.paused)
     if around.hold is not None:
         actor, since, reason = around.hold
-        ends = f" The hold ends at {iso(around.hold_ends)}." if around.hold_ends else ""
+        ends = f" Released automatically at {iso(around.hold_ends)}." if around.hold_ends else ""
         return Why(
             "held", _with_full_stop(f"Lane held by {actor} since {iso(since)}: {_quote(reason)}") + ends, until=around.hold_ends
         )
@@ -111,7 +111,7 @@ def _stopped(item: WorkItem, around: Surroundings) -> Why | None:
 def _paused(pause: Block) -> Why:
     by = f" by {pause.by}" if pause.by else ""
     because = f": {_quote(pause.reason)}" if pause.reason else ""
-    ends = f" The pause ends at {iso(pause.until)}." if pause.until else ""
+    ends = f" Resumes automatically at {iso(pause.until)}." if pause.until else ""
     sentence = f"{pause.kind.capitalize()} {pause.name} paused{by} since {iso(pause.since)}{because}"
     return Why("paused", _with_full_stop(sentence) + ends, until=pause.until)
 
@@ -149,8 +149,8 @@ def _behind(item: WorkItem, around: Surroundings) -> Why | None:
     active = around.neighbours.get("active")
     if item.projection_key is not None and item.projection_active_key is None:
         if active is None:
-            return Why("handoff_lost", "Queued behind a generation, but none is active. Run `script/manage repair`.")
-        return Why("queued", f"Queued behind generation {active.work_id}, {_doing(active)}.", active.work_id, _until(active))
+            return Why("handoff_lost", "Waiting for an active generation, but there is none. Run `script/manage repair`.")
+        return Why("queued", f"Waiting for generation {active.work_id}, {_doing(active)}.", active.work_id, _until(active))
     holder = around.neighbours.get("holder")
     if holder is not None:
         return Why("blocked", f"Blocked by {holder.work_id}, {_doing(holder)}.", holder.work_id, _until(holder))
@@ -158,7 +158,7 @@ def _behind(item: WorkItem, around: Surroundings) -> Why | None:
     if ahead is not None:
         return Why("blocked", f"Blocked by {ahead.work_id}, which comes first in its lane.", ahead.work_id)
     if item.state == State.BLOCKED:
-        sentence = "Blocked, but nothing due is ahead of it in its lane. Run `script/manage audit`, then `script/manage repair`."
+        sentence = "Blocked, but no earlier work of the lane is due. Run `script/manage audit`, then `script/manage repair`."
         return Why("stranded", sentence)
     return None
 
@@ -175,7 +175,7 @@ def _waiting(item: WorkItem, now: datetime) -> Why | None:
     if item.state == State.RETRY:
         because = f": {_quote(item.last_error)}" if item.last_error else "."
         return Why("retry", f"Retrying at {at} after {_attempts(item)}{because}", until=item.run_after)
-    return Why("settling", f"Settling until {at}.", until=item.run_after)
+    return Why("settling", f"Settling: collecting events until {at}.", until=item.run_after)
 
 
 def _unattended(item: WorkItem, around: Surroundings) -> Why | None:
@@ -189,7 +189,7 @@ def _unattended(item: WorkItem, around: Surroundings) -> Why | None:
 
 def _doing(neighbour: Neighbour) -> str:
     if neighbour.state == State.PROCESSING:
-        return f"which is running (lease until {iso(neighbour.lease_expires_at)})"
+        return "which is running"
     if neighbour.state == State.RETRY:
         return f"which retries at {iso(neighbour.run_after)}"
     return f"which is {neighbour.state}"

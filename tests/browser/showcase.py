@@ -162,7 +162,7 @@ def show_case() -> World:
         body_sha256="a3" * 32,
         headers=json.dumps({"content-type": "application/json", "x-github-event": "pull_request"}),
         url="https://hooks.example.com/ingress/default/org",
-        reason="x-hub-signature-256 does not match: none of the 1 live secrets of this endpoint signed this body",
+        reason="x-hub-signature-256 does not match: none of the 1 valid secrets of this endpoint signed this body",
         received_at=hour.at(12),
     )
     models.Connection.objects.create(

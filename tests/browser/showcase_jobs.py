@@ -150,10 +150,10 @@ def _items(job: Job, dead: list[WorkItem], **counts: int) -> None:
     made = dict(WorkItem.objects.exclude(replay_of_work_id=None).values_list("replay_of_work_id", "work_id"))
     for place, (item, state) in enumerate(zip(dead, states, strict=True)):
         told = {
-            "refused": ("active_generation", "csp:77e1…02ab is already open for the same record; replay again after it has ended"),
+            "refused": ("active_generation", "csp:77e1…02ab is already open for the same source; replay again after it has ended"),
             "deferred": (
                 "same_source",
-                "waits for an earlier one of the same record; replayed after that has ended",
+                "waits for an earlier one of the same source; replayed after that has ended",
             ),
         }.get(state, ("", None))
         JobItem.objects.create(

@@ -119,7 +119,7 @@ class Command(OperationsCommand):
         lines = [] if is_preview else [f"started {job_line(job)}"]
         lines.append(
             f"{expected.total} dead letters: {expected.possible} start immediately, "
-            f"{expected.deferred} wait for an earlier one of the same record"
+            f"{expected.deferred} wait for an earlier one of the same source"
         )
         lines += [f"{count} would be refused: {code}" for code, count in sorted(expected.refused.items())] + _warning(job)
         lines += [f"refused: {one.id}: {one.reason}" for one in left_out]
@@ -189,7 +189,7 @@ def _replay_of(one: Replayed | Discarded) -> str:
 def _warning(job: JobRow) -> list[str]:
     count = job.expected.after_newer
     return (
-        [f"warning: {count} would run after newer work of the same record has succeeded and could overwrite it with older data"]
+        [f"warning: {count} would run after newer work of the same source has succeeded and could overwrite it with older data"]
         if count
         else []
     )

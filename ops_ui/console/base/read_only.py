@@ -23,8 +23,8 @@ CHANGES_ONLY: Final = frozenset({"password_change"})
 VIEWING: Final = "view_"
 """How the name of a right begins that only shows something."""
 SENTENCE: Final = (
-    "This console is read-only because HEADRACE_CONSOLE_READ_ONLY is set. "
-    "Use script/manage on a host of the installation, or unset it and restart the web server."
+    "HEADRACE_CONSOLE_READ_ONLY is set, so this console cannot change anything. "
+    "Run script/manage on a Headrace host instead, or unset the variable and restart the web server."
 )
 
 

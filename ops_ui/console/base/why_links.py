@@ -29,7 +29,7 @@ def told(why: Why, item: WorkItem) -> Told:
 
 def _link(why: Why, item: WorkItem) -> tuple[str, str]:
     if why.blocking_work_id and why.blocking_work_id != item.work_id:
-        return reverse("admin:generation", args=[why.blocking_work_id]), "Show what it waits for"
+        return reverse("admin:generation", args=[why.blocking_work_id]), "Show the earlier work"
     own = reverse("admin:generation", args=[item.work_id])
     links = {
         "held": (f"{reverse('admin:lane', args=[item.lane_key])}#facts" if item.lane_key else "", "Show the lane's hold"),

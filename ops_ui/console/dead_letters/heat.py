@@ -153,8 +153,9 @@ def _sentence(within: Period, rows: Sequence[Row], total: int, errors: int) -> s
     worst = max((cell for row in rows for cell in row.cells), key=lambda cell: cell.count)
     at = f"{worst.begins:%Y-%m-%d %H:%M}" if within.name == HOURS else f"{worst.begins:%Y-%m-%d}"
     return (
-        f"{total:,} dead letter{'s' if total != 1 else ''} from {errors:,} error{'s' if errors != 1 else ''} in the {within.title}; "
-        f"most in one {within.unit}: {worst.count:,}, from {at} UTC."
+        f"{total:,} dead letter{'s' if total != 1 else ''} with {errors:,} different error{'s' if errors != 1 else ''} "
+        f"in the {within.title}; "
+        f"the most in one {within.unit}: {worst.count:,} ({at} UTC)."
     )
 
 

@@ -106,7 +106,7 @@ def discard(request: HttpRequest) -> HttpResponse:
         work_id, reason = named
         result = verbs.discard(work_id, actor=actor_of(request), reason=reason)
         if isinstance(result, Discarded):
-            messages.success(request, "Discarded. The dead letter is kept as evidence.")
+            messages.success(request, "Discarded. The dead letter stays visible until its retention period ends.")
         else:
             messages.warning(request, f"{work_id} was not discarded: {result.reason}")
     return back(request, "admin:dead_letters")
@@ -116,7 +116,7 @@ def _named(request: HttpRequest, undone: str) -> tuple[str, str] | None:
     """The work id and the reason of the form. None: one is missing, and a message says so."""
     chosen = request.POST.getlist("work")
     if len(chosen) != 1:
-        messages.error(request, f"{undone}: name one dead letter. To act on several, select them in the list of dead letters.")
+        messages.error(request, f"{undone}: select one dead letter. To act on several, select them in the list of dead letters.")
         return None
     reason = reason_of(request, undone)
     return (chosen[0], reason) if reason else None

@@ -59,7 +59,7 @@ def _other(request: HttpRequest, item: WorkItem) -> WorkItem | None:
         return range_reads.before(item) if item.projection_key else None
     other = WorkItem.objects.filter(work_id=asked).first() if asked.isascii() else None
     if other is None or not comparison_reads.is_same_source(item, other):
-        raise Http404("no generation of this source has the work id in `with`")
+        raise Http404("no generation of this source has the work id given in the URL as `with`")
     return other
 
 

@@ -120,15 +120,13 @@ def _offer(user: HasPermissions, right: str, title: str, url: str, *, ends_work:
 @action("projection.retry_workitem")
 def retry_now(request: HttpRequest, work_id: str) -> HttpResponse:
     """Ends the wait of an item that waits to retry."""
-    return _act(request, work_id, "The retry was not moved", verbs.retry_now, "Retry is due now; the next free worker runs it.")
+    return _act(request, work_id, "The retry was not started", verbs.retry_now, "Retry is due now; the next free worker runs it.")
 
 
 @action("projection.cancel_workitem")
 def cancel(request: HttpRequest, work_id: str) -> HttpResponse:
     """Ends work that nobody executes."""
-    return _act(
-        request, work_id, "The item was not cancelled", verbs.cancel, "Cancelled. The next generation and the lane continue."
-    )
+    return _act(request, work_id, "The item was not cancelled", verbs.cancel, "Cancelled. Later work of the lane continues.")
 
 
 def _act(request: HttpRequest, work_id: str, undone: str, verb: Callable[..., object], done: str) -> HttpResponse:

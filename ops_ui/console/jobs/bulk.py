@@ -60,7 +60,7 @@ def _named(request: HttpRequest) -> WorkFilter | None:
     if not work:
         messages.error(request, "Nothing selected. Select dead letters, or all that match the filter.")
     elif len(work) > MOST_NAMED:
-        messages.error(request, f"Nothing selected. Name at most {MOST_NAMED} dead letters, or select all that match a filter.")
+        messages.error(request, f"Too many selected. Select at most {MOST_NAMED} dead letters, or all that match a filter.")
     return WorkFilter(work=work) if 0 < len(work) <= MOST_NAMED else None
 
 
@@ -71,7 +71,7 @@ def _matching(request: HttpRequest) -> WorkFilter | None:
         return None
     chosen = filters.bulk_filter()
     if chosen is None:
-        messages.error(request, "Nothing selected: the filter shows dead letters that are already resolved.")
+        messages.error(request, "Nothing selected: the filter shows dead letters already replayed or discarded. Set Show to open.")
     return chosen
 
 

@@ -16,7 +16,7 @@ WORDS: Final = {
     "settling": "settling",
     "due": "due",
     "blocked": "blocked by earlier work",
-    "queued": "queued behind the active generation",
+    "queued": "waiting for the active generation",
 }
 """What each kind of cell means."""
 SIGNS: Final = {"processing": "▶", "retry": "↻", "settling": "…", "due": "●", "blocked": "■", "queued": "»"}

@@ -49,7 +49,7 @@ def detail(request: HttpRequest, lane_key: str) -> HttpResponseBase:
     items = lane_reads.front(lane_key, keyset.PAGE_SIZE)
     ended = lane_reads.ended_last(lane_key, RECENT_SHOWN)
     if not items and not ended and hold is None:
-        raise Http404("no work item of this lane is retained")
+        raise Http404("no work of this lane is retained")
     head = lane_strip.head_of(items)
     depth = lane_reads.depth_by_lane([lane_key]).get(lane_key, 0)
     names = labels.routes(item.route_id for item in [*items, *ended])

@@ -50,7 +50,7 @@ def _audit(now: datetime, audit: AuditResult | None) -> Iterator[Alert]:
     page = f"{reverse('admin:workers')}#proof"
     if not audit.ok:
         broken = ", ".join(sorted(audit.broken))
-        yield Alert(f"The last integrity check found broken invariants ({broken}). View the report before you repair.", page)
+        yield Alert(f"The last integrity check failed ({broken}). View the report before you run script/manage repair.", page)
     age = audit.age(now)
     if age > AUDIT_IS_OLD:
         yield Alert(f"The last integrity check is {span(age)} old. Run script/manage audit, and schedule it nightly.", page)
@@ -60,7 +60,7 @@ def _waiting(receipts: Mapping[str, Count]) -> Iterator[Alert]:
     quarantined = receipts[ReceiptState.QUARANTINED]
     if quarantined:
         page = f"{reverse('admin:receipts')}?state=quarantined"
-        yield Alert(f"Receipts in quarantine because they could not be admitted: {quarantined}.", page)
+        yield Alert(f"Receipts in quarantine because routing failed: {quarantined}. Fix the cause, then re-route them.", page)
     warning = spool_status.status().warning
     if warning is not None:
         yield Alert(warning.sentence, reverse("admin:receipts"))

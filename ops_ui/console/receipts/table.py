@@ -56,7 +56,7 @@ class UnverifiedTable(ConsoleTable):
     received_at = WhenColumn("Received")
     endpoint_id = tables.Column("Endpoint")
     reason = tables.Column()
-    admitted_receipt_id = tables.Column("Admitted as")
+    admitted_receipt_id = tables.Column("Receipt")
 
     def render_id(self, value: int) -> SafeString:
         return link("unverified_delivery", value, value)

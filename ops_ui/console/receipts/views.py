@@ -122,7 +122,8 @@ def unverified(request: HttpRequest) -> HttpResponseBase:
             rows=UnverifiedDelivery.objects.defer("body", "headers", "url"),
             filters=None,
             table=lambda found: UnverifiedTable(found, names=labels.endpoints(row.endpoint_id for row in found)),
-            empty="No failed signatures. They appear here while their endpoint keeps them, and are never routed.",
+            empty="No failed signatures. Deliveries that fail the signature check appear here while their endpoint keeps them; "
+            "they are not processed.",
             next_page=navigation.ENDPOINTS,
         ),
     )

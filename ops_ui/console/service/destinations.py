@@ -24,7 +24,7 @@ SHOWN: Final = 200
 WORDS: Final = {
     CLOSED: "healthy",
     FAILING: "failing",
-    ASKED: "waiting as asked",
+    ASKED: "throttled",
     OPEN: "parked (circuit open)",
     HALF_OPEN: "trying one item",
 }
@@ -82,7 +82,7 @@ def _limit(row: RateBucket, now: datetime) -> Limit:
 def try_now(request: HttpRequest) -> HttpResponse:
     """Ends the pause of the parked destination named `name`, for `reason`: its next item is let through at once."""
     name = request.POST.get("name", "")
-    reason = reason_of(request, "No probe was started")
+    reason = reason_of(request, "The destination was not tried")
     if reason:
         refused = verbs.try_destination(name, actor=actor_of(request), reason=reason)
         tell(request, refused, f"The next item tries destination {name} now.")

@@ -51,7 +51,7 @@ def _live(connection: Connection, now: datetime) -> str:
         live = len(secrets.live(connection.secrets, now))
     except (secrets.SecretsUnreadable, secrets.NoEncryptionKey):
         return "unreadable: no key in HEADRACE_ENCRYPTION_KEYS can decrypt it"
-    return f"{live} live" if live else "none"
+    return f"{live} valid" if live else "none"
 
 
 URLS: Final[Urls] = (("connections/", listing, "connections"),)

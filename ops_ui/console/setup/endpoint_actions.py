@@ -133,9 +133,9 @@ def _rotate(request: HttpRequest, endpoint: Endpoint, pack: Pack) -> tuple[Rotat
 def admit_kept(request: HttpRequest, endpoint_id: int) -> HttpResponse:
     """Admits what is kept apart and verifies by the present secrets."""
     endpoint, _ = _found(endpoint_id)
-    reason = reason_of(request, "Nothing was admitted")
+    reason = reason_of(request, "Nothing was accepted")
     if reason:
-        done = attempt(request, "Nothing was admitted", partial(_reverify, request, endpoint, reason), configures=False)
+        done = attempt(request, "Nothing was accepted", partial(_reverify, request, endpoint, reason), configures=False)
         if done is not None:
             _tell(request, done)
     return back(request, "admin:endpoint", endpoint_id)
@@ -147,13 +147,13 @@ def _reverify(request: HttpRequest, endpoint: Endpoint, reason: str) -> Reverifi
 
 def _tell(request: HttpRequest, done: Reverified) -> None:
     if done.admitted:
-        messages.success(request, f"Admitted {len(done.admitted)} of the kept deliveries.")
+        messages.success(request, f"Accepted {len(done.admitted)} of the kept deliveries; the router processes them.")
     for one in done.refused[:REASONS_SHOWN]:
         messages.warning(request, f"Delivery {one.unverified_id} still fails its signature check: {one.reason}")
     if len(done.refused) > REASONS_SHOWN:
         messages.warning(request, f"{len(done.refused) - REASONS_SHOWN} more still fail the check.")
     if not done.admitted and not done.refused:
-        messages.info(request, "No deliveries are kept.")
+        messages.info(request, "This endpoint has no kept deliveries to verify again.")
 
 
 @action("connectors.try_endpoint")
@@ -165,9 +165,11 @@ def try_endpoint(request: HttpRequest, endpoint_id: int) -> HttpResponse:
     if outcome is None:
         return HttpResponseRedirect(reverse("admin:endpoint", args=[endpoint_id]))
     if outcome.code in ("accepted", "spooled"):
-        messages.success(request, "Test delivery sent. It is routed and run like any other.")
+        messages.success(request, "Test delivery sent. Headrace processes it like any other delivery.")
     elif outcome.code == "duplicate":
-        messages.warning(request, f"It is a duplicate of receipt {outcome.receipt_id}. Change its ids, or reload the sample.")
+        messages.warning(
+            request, f"Duplicate of receipt {outcome.receipt_id}. Change its ids, or reload the page for a new sample."
+        )
     else:
         messages.warning(request, f"The endpoint answered {outcome.status} {outcome.code}: {outcome.message}")
     to = reverse("admin:connect_endpoint", args=[endpoint_id])

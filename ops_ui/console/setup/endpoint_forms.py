@@ -24,9 +24,9 @@ HEADER_LINES: Final = 50
 UNVERIFIED: Final = Field(
     "unverified",
     "Failed signatures",
-    "kept for one hour each, within a day of creation and of each rotation",
+    "kept for one hour each, on the first day after creation or a rotation",
     "choice",
-    choices=(("keep", "keep for inspection"), ("refuse", "refuse")),
+    choices=(("keep", "keep for inspection"), ("refuse", "reject")),
 )
 SETTINGS: Final = (
     Field("public_url", "Public URL", "scheme and host the provider posts to", placeholder="https://hooks.example.com"),

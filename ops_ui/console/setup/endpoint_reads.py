@@ -42,7 +42,7 @@ class EndpointRow:
         """In words, without a value."""
         if self.unreadable:
             return "unreadable: no key in HEADRACE_ENCRYPTION_KEYS can decrypt it"
-        return f"{len(self.live)} live" if self.live else "none"
+        return f"{len(self.live)} valid" if self.live else "none"
 
 
 def row(endpoint: Endpoint, now: datetime) -> EndpointRow:

@@ -58,7 +58,14 @@ def new_form(request: HttpRequest, values: dict[str, str], problems: list[str] |
     """The form with what was typed, and what is wrong with it."""
     packs = [f"{row.namespace}/{row.name}" for row in endpoint_forms.live_everywhere()]
     first = (
-        Field("pack", "Pack", "whose deliveries it accepts", "choice", choices=tuple((one, one) for one in packs), required=True),
+        Field(
+            "pack",
+            "Pack",
+            "whose deliveries the endpoint accepts",
+            "choice",
+            choices=tuple((one, one) for one in packs),
+            required=True,
+        ),
         Field("slug", "Slug", "last part of the URL; use a-z, 0-9, - and _", placeholder="crm", required=True),
     )
     fields = [replace(field, value=values.get(field.name, field.value)) for field in (*first, *endpoint_forms.SETTINGS)]

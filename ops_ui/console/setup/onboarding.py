@@ -94,11 +94,11 @@ def watch(seen: Seen) -> Watch:
         return Watch(_failed(failure), seen)
     if receipt is not None:
         return Watch(_received(receipt, seen), seen)
-    note = "send a test delivery from the provider, or one of your own"
+    note = "send a test delivery from the provider, or from the endpoint's page"
     if seen.failures:
         note = (
-            f"{seen.failures} failed the signature check and were not kept; the reasons are in the log only. "
-            "To see them here, set the endpoint to keep failed signatures"
+            f"{seen.failures} failed the signature check; the reasons are only in the web server's log. "
+            "To see them here, set Failed signatures of the endpoint to “keep for inspection”"
         )
     ahead = tuple(Stage(name, "ahead") for name in ("received", "verified", "routed"))
     return Watch((Stage("waiting", "now", None, note), *ahead), seen)
@@ -115,7 +115,7 @@ def _received(receipt: Receipt, seen: Seen) -> tuple[Stage, ...]:
     return (
         Stage("waiting", "done"),
         Stage("received", "done", at, f"receipt {receipt.id}"),
-        Stage("verified", "done", at, "with a valid secret, or no signature required"),
+        Stage("verified", "done", at, "signature valid, or none required"),
         _routed(receipt, seen),
     )
 
@@ -125,11 +125,14 @@ def _routed(receipt: Receipt, seen: Seen) -> Stage:
         case ReceiptState.ROUTED:
             return Stage("routed", "done", receipt.routed_at, _destinations(receipt, seen.events))
         case ReceiptState.PENDING:
-            note = "next in line for the router" if seen.routers else "no router is online; start one"
+            note = "waiting for the router" if seen.routers else "no router is online; start script/server"
             return Stage("routed", "now", None, note if not receipt.attempts else f"{note}; last error: {receipt.last_error}")
         case ReceiptState.CONFLICT:
             return Stage(
-                "routed", "failed", None, "its delivery id was already used with a different body; the first delivery counts"
+                "routed",
+                "failed",
+                None,
+                "its delivery id was already used with a different body; only the first delivery is processed",
             )
         case _:
             return Stage("routed", "failed", receipt.routed_at, receipt.last_error or f"receipt {receipt.state}")

@@ -184,7 +184,7 @@ def remove(request: HttpRequest, pack_id: int) -> HttpResponse:
     """Takes the pack out: endpoints answer 404, routes are retired."""
 
     def told(row: Pack) -> str:
-        return f"Removed {row}. Its endpoints answer 404 and its routes are retired; admitted work continues."
+        return f"Removed {row}. Its endpoints answer 404 and its routes are retired; existing work continues."
 
     return _verb(request, pack_id, "Nothing was removed", packs.remove, told, reason_of(request, "Nothing was removed"))
 

@@ -26,7 +26,7 @@ NUMBERS: Final = {"retry.attempts": int, "retry.factor": float, "limit.concurren
 NOT_OF_SECTION: Final = ("namespace", "key")
 CASES: Final = (("exact", "case-sensitive"), ("fold", "case-insensitive"))
 MODES: Final = (
-    ("projection", "projection: one run per record"),
+    ("projection", "projection: events of a source combined into one run"),
     ("per_event", "per event: one run per event"),
 )
 
@@ -46,8 +46,8 @@ def fields(packs: list[Pack]) -> tuple[Field, ...]:
             group="What it matches",
         ),
         Field("namespace", "Namespace", "", "choice", choices=spaces, required=True),
-        Field("pack", "Pack", "whose deliveries it accepts", "choice", choices=names, required=True),
-        Field("kind", "Event kind", "canonical name of the events it emits", placeholder="contact.changed", required=True),
+        Field("pack", "Pack", "whose deliveries the route matches", "choice", choices=names, required=True),
+        Field("kind", "Event kind", "name that the route gives its events", placeholder="contact.changed", required=True),
         Field(
             "on",
             "Provider kinds",
@@ -62,7 +62,7 @@ def fields(packs: list[Pack]) -> tuple[Field, ...]:
         Field(
             "flow",
             "Flow",
-            "code that runs the work",
+            "code that does the work",
             suggestions=tuple(sorted(flows.registered())),
             required=True,
             placeholder="log",
@@ -79,7 +79,7 @@ def fields(packs: list[Pack]) -> tuple[Field, ...]:
         Field("retry.give_up_after", "Give up after", "after the first attempt; empty: never", placeholder="24h"),
         Field("limit.name", "Limit name", "", placeholder="hubspot-api", group="Limits and privacy"),
         Field("limit.rate", "Rate", "", placeholder="100/10s"),
-        Field("limit.concurrency", "Concurrency", "attempts across all workers", placeholder="8"),
+        Field("limit.concurrency", "Concurrency", "running attempts at a time, across all workers", placeholder="8"),
         Field("mask", "Masked fields", "one per line; values are hidden in every view", "lines", placeholder="$.email", wide=True),
     )
 

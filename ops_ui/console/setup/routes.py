@@ -220,7 +220,7 @@ def retire(request: HttpRequest, route_id: int) -> HttpResponse:
     if reason:
         done = configuring.attempt(request, "Nothing was retired", partial(_retire, request, row, reason))
         if done is not None:
-            messages.success(request, f"Retired {done.key} v{done.version}. It matches no new events; admitted work continues.")
+            messages.success(request, f"Retired {done.key} v{done.version}. It matches no new events; existing work continues.")
     return HttpResponseRedirect(reverse("admin:route", args=[route_id]))
 
 

@@ -28,7 +28,7 @@ class SourceTable(ConsoleTable):
     event_kind = TextColumn("Newest event")
     created_date = WhenColumn("Admitted")
     work = tables.Column("Latest run", accessor="id")
-    record = tables.Column("Live record", accessor="id")
+    record = tables.Column("Record", accessor="id")
     id = NumberColumn(visible=False)
     sorted_by = {"id": "created_date"}
 

@@ -20,8 +20,8 @@ _SPENT: Final = {
     ("received", "admitted"): "routing",
     ("admitted", "due"): "settling",
     ("joined", "due"): "settling",
-    ("admitted", "joined"): "gathering",
-    ("joined", "joined"): "gathering",
+    ("admitted", "joined"): "collecting",
+    ("joined", "joined"): "collecting",
     ("due", "claimed"): "waiting",
     ("again", "claimed"): "waiting",
     ("claimed", "failed"): "running",
@@ -154,9 +154,9 @@ def _beginning(item: TracedItem, events: Sequence[TracedEvent], receipt: TracedR
 
 
 def _attempts(item: TracedItem, failures: Sequence[TracedFailure]) -> list[Step]:
-    steps = [Step("claimed", "First start", item.first_claimed_at)] if item.first_claimed_at else []
+    steps = [Step("claimed", "Started", item.first_claimed_at)] if item.first_claimed_at else []
     if item.claimed_at and item.claimed_at != item.first_claimed_at:
-        steps.append(Step("claimed", "Last start" if steps else "First start", item.claimed_at))
+        steps.append(Step("claimed", "Last attempt started" if steps else "Started", item.claimed_at))
     followers = [*failures[1:], None] if failures else []
     for failure, follower in zip(failures, followers, strict=True):
         error = failure.error.strip().partition("\n")[0]
@@ -182,7 +182,11 @@ def _end(item: TracedItem, now: datetime) -> list[Step]:
 
 
 def _of_event(event: TracedEvent, receipt: TracedReceipt | None, now: datetime) -> Way:
-    note = "its work is no longer retained" if event.route else "unrouted: no route matched"
+    note = (
+        "its work is no longer retained"
+        if event.route
+        else "unrouted: no route matched; publish one, then run script/manage repair"
+    )
     steps = [Step("received", "Received", receipt.received_at, f"receipt {receipt.id}")] if receipt else []
     return Way(None, event, receipt, 1, _with_waits([*steps, Step("admitted", "Admitted", event.created, note)], now))
 
@@ -195,15 +199,15 @@ def _of_receipt(receipt: TracedReceipt, now: datetime) -> Way:
         steps.append(
             Step(
                 "ended",
-                "Kept as evidence",
+                "Conflict: not processed",
                 receipt.received_at,
-                "a different body arrived with the same delivery id",
+                "an earlier delivery has the same id and a different body",
                 tone=receipt.state,
             )
         )
     elif receipt.state == ReceiptState.ROUTED:
         brought = f"duplicates {receipt.duplicates or 0}, conflicts {receipt.conflicts or 0}, rejected {receipt.rejected or 0}"
-        steps.append(Step("ended", "Routed, no event", receipt.routed_at or receipt.received_at, brought, tone=receipt.state))
+        steps.append(Step("ended", "Routed, no new events", receipt.routed_at or receipt.received_at, brought, tone=receipt.state))
     elif receipt.state == ReceiptState.REJECTED:
         steps.append(Step("ended", "Rejected", receipt.routed_at or receipt.received_at, error, tone=receipt.state))
     else:

@@ -44,4 +44,4 @@ def test_the_strip_is_on_the_page_with_its_words() -> None:
     text = response.content.decode()
     assert "strip-retry strip-head" in text
     assert "1 retrying" in text
-    assert "1 queued behind the active generation" in text
+    assert "1 waiting for the active generation" in text

@@ -102,13 +102,13 @@ def stop(code: str, facts: RouteFacts) -> WorkItem:
         ("parked", "/admin/destinations/", "Destination log is parked (circuit open)"),
         ("limited", "/admin/destinations/#limits", "Rate limit api reached"),
         ("retry", "/admin/generations/{work}/#attempts", "ValueError: no"),
-        ("settling", "/admin/generations/{work}/#range", "Settling until"),
+        ("settling", "/admin/generations/{work}/#range", "Settling: collecting events until"),
         ("processing", "/admin/workers/", "Running since"),
         ("lease_expired", "/admin/workers/", "expired"),
         ("no_worker", "/admin/workers/", "Start `script/server` or `script/manage run_worker`"),
         ("no_flow", "/admin/workers/", "No running worker has the flow"),
         ("not_activated", "/admin/", "Run `script/manage activate_projection`"),
-        ("due", "/admin/generations/?state=processing", "the next free worker runs it"),
+        ("due", "/admin/generations/?state=processing", "waiting for a free worker"),
     ],
 )
 def test_each_reason_leads_to_its_place(client: Client, facts: RouteFacts, code: str, link: str, said: str) -> None:
@@ -127,7 +127,7 @@ def test_what_waits_for_other_work_leads_to_it(client: Client, facts: RouteFacts
     queued = waiting(facts, State.BLOCKED)
     response = client.get(f"/admin/generations/{queued.work_id}/")
     assert response.context["why"].code == "queued"
-    assert f'href="/admin/generations/{active.work_id}/">Show what it waits for' in response.content.decode()
+    assert f'href="/admin/generations/{active.work_id}/">Show the earlier work' in response.content.decode()
 
 
 def test_a_lane_that_is_held_and_empty_says_by_whom(client: Client) -> None:

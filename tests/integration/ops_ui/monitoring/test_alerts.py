@@ -247,7 +247,7 @@ class TestWebhook:
         assert alert_messages.send_due() == 2
         first, second = told.requests.get(), told.requests.get()
         assert [body(one)["type"] for one in (first, second)] == ["alert.raised", "alert.recovered"]
-        assert "now resolved" in body(second)["data"]["reason"]
+        assert "now recovered" in body(second)["data"]["reason"]
 
     def test_one_that_was_not_taken_is_tried_again_under_its_id(
         self, found: list[Finding], told: Receiver, capsys: pytest.CaptureFixture[str]

@@ -188,7 +188,7 @@ def test_a_hold_may_end_by_itself_and_the_lane_be_held_again() -> None:
     assert lanes.hold("default", key, "contact:7", actor="me", reason="look", release_at=ends)
     with recording():
         assert ByHand().claim() == []
-        assert f"The hold ends at {ends:%Y-%m-%dT%H}" in why(WorkItem.objects.get()).sentence
+        assert f"Released automatically at {ends:%Y-%m-%dT%H}" in why(WorkItem.objects.get()).sentence
         with at(ends):
             assert not lanes.release(key, actor="me")
             assert len(ByHand().claim()) == 1

@@ -228,7 +228,7 @@ class TestHeat:
         assert [(row.error, row.total) for row in heat.rows] == [("a: no", 3), ("b: no", 1)]
         assert [cell.count for cell in heat.rows[0].cells] == [0] * 20 + [1, 0, 2, 0]
         assert [cell.shade for cell in heat.rows[0].cells][-4:] == [3, 0, 5, 0]
-        assert heat.sentence.startswith("4 dead letters from 2 errors in the last 24 hours; most in one hour: 2, from ")
+        assert heat.sentence.startswith("4 dead letters with 2 different errors in the last 24 hours; the most in one hour: 2 (")
 
     def test_deaths_are_counted_by_day(self) -> None:
         self.many()

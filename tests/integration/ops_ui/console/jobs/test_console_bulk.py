@@ -117,8 +117,8 @@ class TestChoice:
             ({"what": "chosen", "work": [str(number) for number in range(501)]}, "at most 500"),
             ({"what": "matching", "filter": "since=nonsense"}, "contains an invalid value"),
             ({"what": "matching", "filter": "route=unknown"}, "contains an invalid value"),
-            ({"what": "matching", "filter": "show=discarded"}, "already resolved"),
-            ({"what": "matching", "filter": "show=replayed"}, "already resolved"),
+            ({"what": "matching", "filter": "show=discarded"}, "already replayed or discarded"),
+            ({"what": "matching", "filter": "show=replayed"}, "already replayed or discarded"),
             ({"what": "refused", "job": "7"}, "refused no dead letters"),
             ({"what": "refused", "job": "x" * 30}, "refused no dead letters"),
         ],
@@ -281,7 +281,7 @@ class TestStart:
         page = client.get(f"/admin/replays/{job.id}/").content.decode()
         assert page.count("badge-done") == 3
         assert "already replayed as" in page
-        assert "is already open for the same record" in page
+        assert "is already open for the same source" in page
         assert WorkItem.objects.filter(state=State.DEAD).count() == 5
 
     def test_refused_ones_are_asked_for_again(self, client: Client) -> None:

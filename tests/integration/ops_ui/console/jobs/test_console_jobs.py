@@ -164,7 +164,7 @@ class TestJob:
             job_id=job.id, place=1, work_item_id=9, work_id="evt:gone", namespace="default", state="done", replay_work_id="csp:gone"
         )
         content = client.get(f"{PATH}{job.id}/").content.decode()
-        assert "not retained" in content
+        assert "no longer retained" in content
         assert "/dead-letters/evt:gone/" not in content
 
     def test_an_unknown_job_is_not_found(self, client: Client) -> None:
@@ -199,7 +199,7 @@ class TestJob:
         path, live = f"{PATH}{job.id}/", {"HX-Request": "true"}
         page = client.get(path).content.decode()
         assert "Of 3 replays: 1 processed, 1 waiting or running, 1 failed again." in page
-        assert "See why" in page
+        assert "Show dead letters" in page
         assert "data-live hx-get" in page
         part = client.get(path, {"was": "finished"}, headers=live)
         assert (part.status_code, part.headers.get("HX-Refresh")) == (200, None)
@@ -246,7 +246,7 @@ class TestJob:
         job = empty_job(kind="discard", total=8, done=4, refused=1, skipped=1, deferred=1)
         told = progress(job)
         assert (
-            told.sentence == "6 of 8: 4 discarded, 1 refused, 1 skipped, 1 waiting for an earlier one of the same record, 1 waiting"
+            told.sentence == "6 of 8: 4 discarded, 1 refused, 1 skipped, 1 waiting for an earlier one of the same source, 1 waiting"
         )
         assert [(share.name, share.x, share.width) for share in told.shares] == [
             ("done", 0.0, 50.0),

@@ -195,7 +195,7 @@ def test_a_text_whose_masks_cannot_be_read_is_hidden_whole(pack: factories.model
         console_world.client("viewer").get(page_of(receipt_of(pack, "mail=ada@example.com", ("$.mail",))), {"find": "ada@"}).content
     )
     assert b"ada@example.com" not in html
-    assert b"No hit" in html
+    assert b"No match" in html
 
 
 # ---- downloads
@@ -338,7 +338,7 @@ def test_parts_of_bytes_end_with_whole_characters(pack: factories.models.Pack) -
 def test_a_search_in_a_long_text_shows_the_window_of_its_hit(pack: factories.models.Pack) -> None:
     text = "x" * 3_000 + "needle" + "y" * 3_000
     html = console_world.client("viewer").get(page_of(receipt_of(pack, text)), {"find": "needle"}).content.decode()
-    assert "Hit 1 of 1" in " ".join(html.split())
+    assert "Match 1 of 1" in " ".join(html.split())
     assert 'id="hit">needle</mark>' in html
     assert html.count("x" * 100) < 10
 
@@ -366,4 +366,4 @@ def test_a_large_body_opens_by_a_slice_of_it(pack: factories.models.Pack) -> Non
     assert b"12,582,912 bytes" in html
     assert b'data-number="7"' in html
     found = client.get(page_of(receipt), {"find": "9"}).content.decode()
-    assert "Hit 1 of 10,000 or more" in " ".join(found.split())
+    assert "Match 1 of 10,000 or more" in " ".join(found.split())

@@ -301,7 +301,7 @@ def test_a_failed_signature_is_seen_with_its_reason_and_admitted_after_the_secre
     assert "still fails its signature check" in message
     rotate(client, endpoint, origin="own", secret="their secret")
     (message,) = said(client.post(reverify, {"reason": "the right secret"}, follow=True))
-    assert message == "Admitted 1 of the kept deliveries."
+    assert message == "Accepted 1 of the kept deliveries; the router processes them."
     assert Receipt.objects.count() == 1
     assert UnverifiedDelivery.objects.get().admitted_receipt_id == Receipt.objects.get().id
 

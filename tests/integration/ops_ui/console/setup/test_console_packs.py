@@ -152,7 +152,7 @@ def test_connections_name_the_routes_that_use_them_and_no_secret(admin: Client) 
     sealed = secrets.encrypt([{"secret": "whsec_hidden", "expires_at": None}])
     models.Connection.objects.create(namespace="default", name="ci", url="https://ci.example.com", secrets=sealed, created_at=now())
     content = admin.get("/admin/connections/").content.decode()
-    assert "1 live" in content
+    assert "1 valid" in content
     assert ">builds<" in content.replace('<bdi class="exact">', ">").replace("</bdi>", "<").replace(">>", ">").replace("<<", "<")
     assert "whsec_hidden" not in content
     assert sealed not in content

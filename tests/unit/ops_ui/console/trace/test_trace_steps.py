@@ -71,7 +71,7 @@ def test_the_way_of_a_delivery_has_the_time_between_its_steps() -> None:
         ("Received", None, ""),
         ("Admitted", 0.5, "routing"),
         ("Due", 5, "settling"),
-        ("First start", 0.5, "waiting"),
+        ("Started", 0.5, "waiting"),
         ("Processed", 2, "running"),
     ]
     assert way.length == timedelta(seconds=8)
@@ -83,7 +83,7 @@ def test_the_way_of_a_delivery_has_the_time_between_its_steps() -> None:
 def test_a_burst_says_how_long_it_gathered() -> None:
     last = event(id=2, created=at(3.5))
     (way,) = ways(found(receipt(), event(), last, item(event_id=2)), at(10))
-    assert steps(way)[1:4] == [("Admitted", 0.5, "routing"), ("Last event admitted", 3, "gathering"), ("Due", 2, "settling")]
+    assert steps(way)[1:4] == [("Admitted", 0.5, "routing"), ("Last event admitted", 3, "collecting"), ("Due", 2, "settling")]
     assert way.events == 2
 
 
@@ -92,12 +92,12 @@ def test_retries_say_when_they_were_due_again() -> None:
     (way,) = ways(found(receipt(), event(), again, failure(1, 7), failure(2, 25, delay_ms=6000)), at(100))
     assert steps(way)[2:] == [
         ("Due", 5, "settling"),
-        ("First start", 0.5, "waiting"),
+        ("Started", 0.5, "waiting"),
         ("Attempt 1 failed", 1, "running"),
         ("Retry due", 5, "retrying"),
         ("Attempt 2 failed", 13, "running"),
         ("Retry due", 6, "retrying"),
-        ("Last start", 1, "waiting"),
+        ("Last attempt started", 1, "waiting"),
         ("Processed", 1, "running"),
     ]
     assert [step.note for step in way.steps if step.kind == "failed"] == ["retry: no", "retry: no"]
@@ -122,7 +122,7 @@ def test_a_replay_begins_with_its_replay() -> None:
         work_id="r", replay_of_work_id="w", created=at(50), run_after=at(50), terminal_at=at(52), first_claimed_at=at(51)
     )
     (way,) = ways(found(event(id=9, work_id="r"), replayed), at(100))
-    assert [step.name for step in way.steps] == ["Replayed", "Due", "First start", "Processed"]
+    assert [step.name for step in way.steps] == ["Replayed", "Due", "Started", "Processed"]
 
 
 def test_an_event_and_a_receipt_without_work_have_a_way_too() -> None:
@@ -132,7 +132,7 @@ def test_an_event_and_a_receipt_without_work_have_a_way_too() -> None:
     made = ways(found(receipt(), conflict, pending, unrouted), at(20))
     assert [[step.name for step in way.steps] for way in made] == [
         ["Received", "Now", "Next attempt"],
-        ["Received", "Kept as evidence"],
+        ["Received", "Conflict: not processed"],
         ["Received", "Admitted"],
     ]
     assert made[0].steps[1].note == "quarantined: not JSON"
