@@ -48,7 +48,9 @@ def action(permission: str) -> Callable[[Action[P]], Action[P]]:
 def demand(request: HttpRequest, permission: str) -> None:
     """403 without the right."""
     if not request.user.has_perm(permission):
-        raise PermissionDenied(f"You do not have permission to do this ({permission}). Ask an administrator to add you to a group.")
+        raise PermissionDenied(
+            f"You do not have permission to do this ({permission}). Ask an administrator for a role that has it."
+        )
 
 
 def actor_of(request: HttpRequest) -> str:

@@ -41,7 +41,7 @@ def page(
         def inner(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
             if not request.user.has_perm(here.permission):
                 raise PermissionDenied(
-                    f"You do not have permission to open this page ({here.permission}). Ask an administrator to add you to a group."
+                    f"You do not have permission to open this page ({here.permission}). Ask an administrator for a role that has it."
                 )
             request.here = here  # type: ignore[attr-defined]  # read by the navigation (console.ConsoleSite.each_context)
             try:

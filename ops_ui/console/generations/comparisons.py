@@ -34,7 +34,7 @@ def comparison(request: HttpRequest, work_id: str) -> HttpResponseBase:
     """From the inputs of `with` (a WorkId; without it, the generation before) to those of this one; `inputs`: last, first or all."""
     if not request.user.has_perm(navigation.EVENTS.permission):
         raise PermissionDenied(
-            f"You do not have permission to open this page ({navigation.EVENTS.permission}). Ask an administrator to add you to a group."
+            f"You do not have permission to open this page ({navigation.EVENTS.permission}). Ask an administrator for a role that has it."
         )
     item = get_object_or_404(WorkItem, work_id=work_id)
     other = _other(request, item)

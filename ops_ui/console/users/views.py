@@ -80,7 +80,7 @@ def change(request: HttpRequest, user_id: int) -> HttpResponse:
 
     done = _try(request, "Nothing was changed", act, reason)
     if done is not None:
-        messages.success(request, f"Saved. {done.username} is {'now' if is_active else 'no longer'} able to log in, role: {role}.")
+        messages.success(request, f"Saved. {done.username} {'can' if is_active else 'cannot'} log in; role: {role}.")
     return redirect("admin:user", user_id)
 
 

@@ -138,7 +138,7 @@ def test_the_last_administrator_stays(client: Client) -> None:
     other.force_login(User.objects.create_superuser("root"))
     User.objects.filter(username="root").update(is_superuser=False)
     Group.objects.get(name="administrator").user_set.add(User.objects.get(username="root"))
-    assert post(other, user, "change", role="viewer", active="1") == ["Saved. ada is now able to log in, role: viewer."]
+    assert post(other, user, "change", role="viewer", active="1") == ["Saved. ada can log in; role: viewer."]
     root = User.objects.get(username="root")
     ada = Client()
     ada.force_login(user)
