@@ -81,7 +81,7 @@ def test_a_destination_is_tried_now(visit: Visit) -> None:
         last_error="HTTP 503",
     )
     visit.open("/admin/destinations/")
-    visit.page.get_by_label("Reason to probe crm").fill("they say it is back")
+    visit.page.get_by_label("Reason to try crm").fill("they say it is back")
     visit.page.get_by_role("button", name="Try now").click()
     expect(visit.page.locator(".messagelist")).to_contain_text("The next item tries destination crm now")
     expect(visit.page.get_by_role("button", name="Try now")).to_have_count(0)
