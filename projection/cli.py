@@ -86,14 +86,18 @@ def add_confirmation(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--yes", action="store_true", help="do not ask for confirmation (required without a terminal)")
 
 
-def confirm(what: str, typed: object, options: Mapping[str, Any], *, needs_reason: bool = True) -> None:
-    """Before what cannot be undone: a reason, and `--yes` or, on a terminal, `typed` written out (a count, a name).
-
-    `what` says in the third person what would happen (`discards 523 dead letters`). Raises CommandError; nothing was changed then.
-    """
-    if needs_reason and not str(options["reason"]).strip():
+def demand_reason(what: str, reason: str) -> None:
+    """Before what cannot be undone. `what` says in the third person what would happen (`discards evt:1`). Raises CommandError."""
+    if not reason.strip():
         raise CommandError(f"This {what}, which cannot be undone: give the reason for the audit log with --reason.")
-    if options["yes"]:
+
+
+def confirm(what: str, typed: object, *, yes: bool) -> None:
+    """Before what cannot be undone: `--yes` or, on a terminal, `typed` written out (a count, a name).
+
+    `what` as for `demand_reason`. Raises CommandError; nothing was changed then.
+    """
+    if yes:
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise CommandError(f"This {what}, which cannot be undone: add --yes to confirm.")

@@ -68,9 +68,12 @@ def read_manifest(folder: Path) -> Manifest:
                 f"{folder} has format {found['format']}, but this version reads only format {FORMAT}; "
                 "restore it with the version that made it."
             )
-        return Manifest(**found)
+        manifest = Manifest(**found)
+        if not (isinstance(manifest.files, dict) and isinstance(manifest.keys, list) and isinstance(manifest.migrations, list)):
+            raise TypeError("a value has the wrong type")
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise NotRestored(f"{folder} is not a backup ({error}); name the folder that holds {MANIFEST}.") from None
+    return manifest
 
 
 def _check_files(folder: Path, manifest: Manifest) -> None:
@@ -87,8 +90,9 @@ def _check_files(folder: Path, manifest: Manifest) -> None:
 
 def _check_seal(manifest: Manifest) -> None:
     """The manifest is what `backup` wrote: only who has its first key can write another."""
-    sealing = next(key for key in settings.HEADRACE_ENCRYPTION_KEYS if fingerprints([key]) == manifest.keys[:1])
-    if not hmac.compare_digest(seal(asdict(manifest), sealing), manifest.seal):
+    sealing = [key for key in settings.HEADRACE_ENCRYPTION_KEYS if fingerprints([key]) == manifest.keys[:1]]
+    seals = [seal(asdict(manifest), key).encode() for key in sealing]
+    if not any(hmac.compare_digest(one, str(manifest.seal).encode()) for one in seals):
         raise NotRestored(f"{MANIFEST} was changed after the backup was made; use another backup.")
 
 

@@ -194,17 +194,13 @@ def read(environ: Mapping[str, str] | None = None) -> dict[str, Any]:
     return {name: _value(name, setting, environ) for name, setting in SETTINGS.items()}
 
 
-_OF_A_SERVICE: Final = re.compile(
-    r"([A-Z0-9]+_)*(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)"
-)
-_OF_A_PORT: Final = re.compile(r"(tcp|udp|sctp)://.*")
+_OF_A_SERVICE: Final = re.compile(r"(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)")
+_PORT_OF_A_SERVICE: Final = re.compile(r"(\w+_)?PORT=(tcp|udp|sctp)://.*")
 
 
 def _is_of_kubernetes(bare: str, value: str) -> bool:
     """Whether Kubernetes put it there, as into every container beside a service named headrace: it is no setting, and no mistake."""
-    if _OF_A_SERVICE.fullmatch(bare) is None:
-        return False
-    return not bare.endswith("PORT") or "SERVICE_PORT" in bare or bare.count("_") > 1 or _OF_A_PORT.fullmatch(value) is not None
+    return bool(_OF_A_SERVICE.fullmatch(bare) or _PORT_OF_A_SERVICE.fullmatch(f"{bare}={value}"))
 
 
 def is_set(name: str, environ: Mapping[str, str]) -> bool:

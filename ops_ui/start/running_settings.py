@@ -19,8 +19,8 @@ SERVER_LOCK: Final = "server.lock"
 """Of the state folder; held by the server that runs."""
 FILE: Final = "running-settings.json"
 PATHS: Final = "PYTHONPATH"
-OWN_OF_EACH: Final = frozenset({f"{PREFIX}BIND", f"{PREFIX}BIND_FILE", f"{PREFIX}STATE_DIR", f"{PREFIX}STATE_DIR_FILE"})
-"""Not compared: the port may have been chosen by the system, and the folder is the one that both have."""
+SERVERS_OWN: Final = frozenset({f"{PREFIX}BIND", f"{PREFIX}BIND_FILE", f"{PREFIX}STATE_DIR", f"{PREFIX}STATE_DIR_FILE"})
+"""Taken from the server and not compared: a command cannot know which port the system chose, and found the server by its folder."""
 
 
 @contextmanager
@@ -48,8 +48,9 @@ def adopted(environ: Mapping[str, str]) -> dict[str, str]:
     own = {name: value for name, value in environ.items() if value or not name.startswith(PREFIX)}
     if running is None:
         return own
+    own = {name: value for name, value in own.items() if name not in SERVERS_OWN}
     for name in sorted(own):
-        if name.startswith(PREFIX) and name not in OWN_OF_EACH and own[name] != running.get(name):
+        if name.startswith(PREFIX) and own[name] != running.get(name):
             raise CannotStart(
                 f"{name} is not what the running server was started with, so this command would act on something else. "
                 f"Unset it, or stop the server of {state_dir} first."

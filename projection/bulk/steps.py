@@ -191,7 +191,7 @@ def _replays(job: JobRow, items: Sequence[JobItemRow], bulk: Bulk) -> Act:
 
 
 def _held(work_id: str) -> Deferred:
-    return Deferred(work_id, "same_source", "waits for an earlier one of the same source; replayed after that has ended")
+    return Deferred(work_id, "same_source", "waits for an earlier one of the same record; replayed after that has ended")
 
 
 def _act(job: JobRow, items: Sequence[JobItemRow], act: Act, bulk: Bulk) -> int | None:

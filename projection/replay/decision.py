@@ -91,7 +91,7 @@ def _refusal(work_id: str, rows: Sequence[WorkRow], active: Mapping[str, WorkRow
         return Refused(work_id, "already_replayed", f"already replayed as {newest.work_id} ({tail})")
     blocker = active.get(newest.scope_key) if newest.execution_class == ExecutionClass.PROJECTION else None
     if blocker is not None:
-        reason = f"{blocker.work_id} is already open for the same source; replay again after it has ended"
+        reason = f"{blocker.work_id} is already open for the same record; replay again after it has ended"
         return Refused(work_id, "active_generation", reason)
     return None
 
@@ -129,7 +129,7 @@ def first_of_each(
         if holder == work_id:
             first[work_id] = row
         else:
-            reason = f"{holder} of the same source is replayed first; this one can be replayed when that replay has ended"
+            reason = f"{holder} of the same record is replayed first; this one can be replayed when that replay has ended"
             deferred[work_id] = Deferred(work_id, "same_source", reason)
     return first, deferred
 

@@ -20,7 +20,7 @@ class LibraryLine(logging.Formatter):
     end of the traceback. On a terminal as logging writes them.
 
     While the database is away libraries report it again and again, from the same places: of that only the error's own sentence is written.
-    Of a request that Django refuses for its form (an unknown Host, too many fields) the sentence too: a stranger makes as many as he likes.
+    Of a request that Django refuses for its form (an unknown Host, too many fields) too: a stranger can send any number of them.
     """
 
     def format(self, record: logging.LogRecord) -> str:

@@ -170,7 +170,14 @@ def test_a_backup_that_was_changed_is_refused(site: Service, made: Path, fresh: 
 
 @pytest.mark.parametrize(
     ("name", "value", "reason"),
-    [("format", 1, "format 1"), ("migrations", ["projection.9999_later"], "newer version"), ("unknown", 1, "is not a backup")],
+    [
+        ("format", 1, "format 1"),
+        ("files", 7, "is not a backup"),
+        ("keys", [], "was changed"),
+        ("seal", "é", "was changed"),
+        ("migrations", ["projection.9999_later"], "newer version"),
+        ("unknown", 1, "is not a backup"),
+    ],
 )
 def test_a_backup_of_another_kind_is_refused(
     made: Path, fresh: Fresh, tmp_path: Path, name: str, value: object, reason: str

@@ -153,7 +153,7 @@ def _items(job: Job, dead: list[WorkItem], **counts: int) -> None:
             "refused": ("active_generation", "csp:77e1…02ab is already open for the same source; replay again after it has ended"),
             "deferred": (
                 "same_source",
-                "waits for an earlier one of the same source; replayed after that has ended",
+                "waits for an earlier one of the same record; replayed after that has ended",
             ),
         }.get(state, ("", None))
         JobItem.objects.create(

@@ -161,22 +161,21 @@ def test_a_user_is_made_changed_and_deleted_on_a_phone(server: str, context: Bro
         assert page.evaluate("document.documentElement.scrollWidth") <= 400, page.url
         assert (visit.complaints, findings(visit)) == ([], [])
 
+    def send(form_name: str, *, role: str = "", **texts: str) -> None:
+        form = page.get_by_role("form", name=form_name)
+        for label, text in texts.items():
+            form.get_by_label(label).fill(text)
+        if role:
+            form.get_by_label("Role").select_option(role)
+        form.get_by_role("button").click()
+
     visit.open("/admin/users/")
     looked_at()
-    form = page.get_by_role("form", name="Create a user")
-    form.get_by_label("Name").fill("ada")
-    form.get_by_label("Role").select_option("operator")
-    form.get_by_label("Reason").fill("joins the team")
-    form.get_by_role("button").click()
+    send("Create a user", Name="ada", role="operator", Reason="joins the team")
     page.wait_for_selector("h2:has-text('New password')")
     looked_at()
-    form = page.get_by_role("form", name="Change role")
-    form.get_by_label("Role").select_option("viewer")
-    form.get_by_label("Reason").fill("changes the team")
-    form.get_by_role("button").click()
+    send("Change role", role="viewer", Reason="changes the team")
     page.wait_for_selector("text=role: viewer")
     looked_at()
-    form = page.get_by_role("form", name="Delete user")
-    form.get_by_label("Reason").fill("leaves")
-    form.get_by_role("button").click()
+    send("Delete user", Reason="leaves")
     page.wait_for_selector("text=User ada deleted.")

@@ -17,7 +17,7 @@ from connectors.operations.work_filters import UnknownName, WorkFilter, moment
 from projection.bulk import jobs
 from projection.bulk.job_rows import JobKind, JobRow, JobState
 from projection.bulk.membership import Outcome
-from projection.cli import DONE, FINDINGS, add_confirmation, confirm, cut, iso, table
+from projection.cli import DONE, FINDINGS, add_confirmation, confirm, cut, demand_reason, iso, table
 from projection.refusals import Refused
 from projection.replay.decision import Deferred, Replayed
 from projection.replay.discard import Discarded
@@ -92,10 +92,8 @@ class Command(OperationsCommand):
             bulk_jobs.check_rate(rate)
         except ValueError as wrong:
             raise CommandError(f"--rate: {wrong}.") from None
-        if kind is JobKind.DISCARD and not dry_run and not reason.strip():
-            raise CommandError(
-                "A discarded dead letter can no longer be replayed: give the reason for the audit log with --reason."
-            )
+        if kind is JobKind.DISCARD and not dry_run:
+            demand_reason("discards dead letters", reason)
         if len(chosen.work) == 1 and not (dry_run or job):
             return self._report(kind, _act_on_one(kind, chosen.work[0], reason, retarget=retarget), {"dry_run": False})
         counted = _counted(kind, chosen, retarget=retarget)
@@ -106,7 +104,7 @@ class Command(OperationsCommand):
             finally:
                 jobs.drop(counted.id)
         if kind is JobKind.DISCARD:
-            _confirm(counted, {"reason": reason, **options})
+            _confirm(counted, yes=options["yes"])
         confirmed = bulk_jobs.confirm(counted.id, actor=cli_actor(), reason=reason, rate=rate)
         if isinstance(confirmed, Refused):
             raise CommandError(f"{confirmed.reason}.")
@@ -119,7 +117,7 @@ class Command(OperationsCommand):
         lines = [] if is_preview else [f"started {job_line(job)}"]
         lines.append(
             f"{expected.total} dead letters: {expected.possible} start immediately, "
-            f"{expected.deferred} wait for an earlier one of the same source"
+            f"{expected.deferred} wait for an earlier one of the same record"
         )
         lines += [f"{count} would be refused: {code}" for code, count in sorted(expected.refused.items())] + _warning(job)
         lines += [f"refused: {one.id}: {one.reason}" for one in left_out]
@@ -166,11 +164,11 @@ def _counted(kind: JobKind, chosen: WorkFilter, *, retarget: bool) -> JobRow:
         raise CommandError(f"{wrong}") from None
 
 
-def _confirm(counted: JobRow, options: dict[str, Any]) -> None:
+def _confirm(counted: JobRow, *, yes: bool) -> None:
     """Raises CommandError, and drops the preview, unless the discard of so many was confirmed."""
     count = counted.expected.possible
     try:
-        confirm(f"discards {count} dead letter{'' if count == 1 else 's'}", count, options)
+        confirm(f"discards {count} dead letter{'' if count == 1 else 's'}", count, yes=yes)
     except CommandError:
         jobs.drop(counted.id)
         raise
@@ -189,7 +187,7 @@ def _replay_of(one: Replayed | Discarded) -> str:
 def _warning(job: JobRow) -> list[str]:
     count = job.expected.after_newer
     return (
-        [f"warning: {count} would run after newer work of the same source has succeeded and could overwrite it with older data"]
+        [f"warning: {count} would run after newer work of the same record has succeeded and could overwrite it with older data"]
         if count
         else []
     )

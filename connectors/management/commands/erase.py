@@ -13,7 +13,7 @@ from connectors.management.configuration_command import add_namespace
 from connectors.retention import erase
 from connectors.retention.erase import Erased
 from connectors.retention.erased_sources import find_source
-from projection.cli import DONE, FINDINGS, HeadraceCommand, add_confirmation, confirm
+from projection.cli import DONE, FINDINGS, HeadraceCommand, add_confirmation, confirm, demand_reason
 from projection.refusals import Refused
 
 
@@ -41,7 +41,9 @@ class Command(HeadraceCommand):
         dry_run: bool = options["dry_run"]
         if not dry_run:
             named = options["source"] or options["receipt"]
-            confirm(f"erases the data of {'source' if options['source'] else 'receipt'} {named}", named, options)
+            what = f"erases the data of {'source' if options['source'] else 'receipt'} {named}"
+            demand_reason(what, options["reason"])
+            confirm(what, named, yes=options["yes"])
         if options["receipt"] is not None:
             done = erase.erase_receipt(options["receipt"], actor=cli_actor(), reason=options["reason"], dry_run=dry_run)
         else:

@@ -14,7 +14,7 @@ from connectors.configuration.live_packs import live_packs
 from connectors.management.configuration_command import add_namespace, add_reason
 from connectors.management.pause_verbs import PauseVerbs
 from connectors.states import PackState
-from projection.cli import DONE, add_confirmation, confirm, iso, table
+from projection.cli import DONE, add_confirmation, confirm, demand_reason, iso, table
 
 
 class Command(PauseVerbs):
@@ -103,10 +103,11 @@ class Command(PauseVerbs):
         )
         return DONE
 
-    def remove(self, *, namespace: str, name: str, reason: str, **options: Any) -> int:
+    def remove(self, *, namespace: str, name: str, reason: str, yes: bool, **_options: Any) -> int:
         require_unlocked()
         what = f"removes pack {name}: its endpoints answer 404 and its routes are retired"
-        confirm(what, name, {"reason": reason, **options})
+        demand_reason(what, reason)
+        confirm(what, name, yes=yes)
         row = packs.remove(namespace, name, actor=cli_actor(), reason=reason)
         self.emit({"removed": {"name": name, "version": row.version, "incarnation": row.incarnation}}, [f"removed {row}"])
         return DONE

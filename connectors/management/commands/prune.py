@@ -23,7 +23,7 @@ class Command(HeadraceCommand):
     def perform(self, **options: Any) -> int:
         dry_run: bool = options["dry_run"]
         if not dry_run:
-            confirm("removes what is past its retention period for good", "prune", options, needs_reason=False)
+            confirm("removes what is past its retention period for good", "prune", yes=options["yes"])
         counts = retain(dry_run=dry_run).counts()
         verb = "to remove" if dry_run else "removed"
         self.emit({"dry_run": dry_run, **counts}, [f"{count} {name.replace('_', ' ')} {verb}" for name, count in counts.items()])

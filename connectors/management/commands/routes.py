@@ -18,7 +18,7 @@ from connectors.configuration.values import name
 from connectors.management.configuration_command import add_namespace, add_reason
 from connectors.management.pause_verbs import PauseVerbs
 from connectors.models import Route
-from projection.cli import DONE, add_confirmation, confirm, iso, table
+from projection.cli import DONE, add_confirmation, confirm, demand_reason, iso, table
 from projection.facts import RouteFacts
 
 TEXTS: Final = {
@@ -92,7 +92,9 @@ class Command(PauseVerbs):
 
     def retire(self, *, namespace: str, reason: str, **options: Any) -> int:
         require_unlocked()
-        confirm(f"retires route {options['name']}", options["name"], {"reason": reason, **options})
+        what = f"retires route {options['name']}"
+        demand_reason(what, reason)
+        confirm(what, options["name"], yes=options["yes"])
         facts = routes.retire(namespace, options["name"], actor=cli_actor(), reason=reason)
         self.emit({"retired": {"key": facts.key, "version": facts.version}}, [f"retired {facts.key} v{facts.version}"])
         return DONE

@@ -17,7 +17,7 @@ from connectors.ingress.spool import files, set_aside
 from connectors.ingress.spool.drain import Drain, alone
 from connectors.ingress.spool.set_aside import Aside
 from connectors.management.configuration_command import add_reason
-from projection.cli import DONE, FINDINGS, HeadraceCommand, add_confirmation, confirm, iso, refusal, table, to_json
+from projection.cli import DONE, FINDINGS, HeadraceCommand, add_confirmation, confirm, demand_reason, iso, refusal, table, to_json
 from projection.safe_text import error_text
 
 COLUMNS = ("kind", "endpoint", "delivery_id", "arrived", "bytes", "name", "reason")
@@ -101,11 +101,12 @@ class Command(HeadraceCommand):
         self.emit({"exported": contents, "refused": refused}, lines)
         return FINDINGS if refused else DONE
 
-    def discard(self, *, names: Sequence[str], reason: str, **options: Any) -> int:
+    def discard(self, *, names: Sequence[str], reason: str, yes: bool, **_options: Any) -> int:
         found, refused = _named(names, only_refused=False)
         if found:
-            deliveries = f"{len(found)} accepted deliver{'y' if len(found) == 1 else 'ies'}"
-            confirm(f"removes {deliveries} stored nowhere else", len(found), {"reason": reason, **options})
+            what = f"removes {len(found)} accepted deliver{'y' if len(found) == 1 else 'ies'} stored nowhere else"
+            demand_reason(what, reason)
+            confirm(what, len(found), yes=yes)
         for one in found:
             facts = {name: iso(value) if isinstance(value, datetime) else value for name, value in one.facts().items()}
             audit_log.record(cli_actor(), "spool.discard", one.name, reason, detail=facts)

@@ -63,7 +63,7 @@ def progress(job: Counted) -> Progress:
     waiting = max(job.total - sum(counts.values()), 0)
     ended = counts["done"] + counts["refused"] + counts["skipped"]
     words = [(counts["done"], DONE[job.kind]), (counts["refused"], "refused"), (counts["skipped"], "skipped")]
-    words += [(counts["deferred"], "waiting for an earlier one of the same source"), (waiting, "waiting")]
+    words += [(counts["deferred"], "waiting for an earlier one of the same record"), (waiting, "waiting")]
     told = ", ".join(f"{count:,} {word}" for count, word in words if count)
     percent = 100 * ended // job.total if job.total else 0
     return Progress(tuple(shares), ended, waiting, percent, f"{ended:,} of {job.total:,}: {told or 'none yet'}")
@@ -106,7 +106,7 @@ def standing(job: JobRow, routers: int) -> str:
         return "Collecting the dead letters that match its filter."
     if job.waiting:
         return f"Running, {_pace(job)}."
-    return "Waiting for earlier replays of the same source to finish. If this takes long, check for held lanes and paused routes."
+    return "Waiting for earlier replays of the same record to finish. If this takes long, check for held lanes and paused routes."
 
 
 def _stopped(job: JobRow) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 _WORDS: Final = {
-    "active_generation": "work of the same source is active; replay again after it ends",
+    "active_generation": "work of the same record is active; replay again after it ends",
     "already_discarded": "already discarded",
     "already_replayed": "already replayed, and that replay has not failed",
     "cancelled": "the job was cancelled before this item",
@@ -20,7 +20,7 @@ _WORDS: Final = {
     "not_dead": "not a dead letter",
     "not_found": "no longer retained, or its pack is removed",
     "replay_running": "its replay is running; wait for it or cancel it first",
-    "same_source": "an earlier one of the same source is replayed first",
+    "same_source": "an earlier one of the same record is replayed first",
 }
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar, cast
 
 from django.contrib import messages
 from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 
-from ops_ui.console.actions import action, back, reason_of
+from ops_ui.console.actions import action, reason_of
 from ops_ui.console.base import navigation
 from ops_ui.console.lists import keyset
 from ops_ui.console.pages import Listing, Urls, page, show, show_list
@@ -62,23 +62,22 @@ def _shown(request: HttpRequest, user_id: int, password: str = "") -> HttpRespon
 @action("auth.add_user")
 def create(request: HttpRequest) -> HttpResponse:
     """A user named `username` with the role `role`; the answer shows the password once."""
-    reason = reason_of(request, "No user was created")
-    name, role = request.POST.get("username", ""), request.POST.get("role", "")
-    made = _try(
-        request, "No user was created", lambda: accounts.create(name, role, actor=_actor(request), reason=reason or ""), reason
-    )
-    return back(request, "admin:users") if made is None else _with_password(request, *made)
+
+    def act(reason: str) -> tuple[User, str]:
+        return accounts.create(request.POST.get("username", ""), request.POST.get("role", ""), actor=_actor(request), reason=reason)
+
+    made = _attempt(request, "No user was created", act)
+    return redirect("admin:users") if made is None else _with_password(request, *made)
 
 
 @action("auth.change_user")
 def change(request: HttpRequest, user_id: int) -> HttpResponse:
-    reason = reason_of(request, "Nothing was changed")
     role, is_active = request.POST.get("role", ""), request.POST.get("active") == "1"
 
-    def act() -> User:
-        return accounts.change(user_id, role, is_active=is_active, actor=_actor(request), reason=reason or "")
+    def act(reason: str) -> User:
+        return accounts.change(user_id, role, is_active=is_active, actor=_actor(request), reason=reason)
 
-    done = _try(request, "Nothing was changed", act, reason)
+    done = _attempt(request, "Nothing was changed", act)
     if done is not None:
         messages.success(request, f"Saved. {done.username} {'can' if is_active else 'cannot'} log in; role: {role}.")
     return redirect("admin:user", user_id)
@@ -86,21 +85,19 @@ def change(request: HttpRequest, user_id: int) -> HttpResponse:
 
 @action("auth.change_user")
 def reset_password(request: HttpRequest, user_id: int) -> HttpResponse:
-    reason = reason_of(request, "The password was not reset")
+    def act(reason: str) -> tuple[User, str]:
+        return accounts.reset_password(user_id, actor=_actor(request), reason=reason)
 
-    def act() -> tuple[User, str]:
-        return accounts.reset_password(user_id, actor=_actor(request), reason=reason or "")
-
-    done = _try(request, "The password was not reset", act, reason)
+    done = _attempt(request, "The password was not reset", act)
     return redirect("admin:user", user_id) if done is None else _with_password(request, *done)
 
 
 @action("auth.delete_user")
 def delete(request: HttpRequest, user_id: int) -> HttpResponse:
-    reason = reason_of(request, "The user was not deleted")
-    name = _try(
-        request, "The user was not deleted", lambda: accounts.delete(user_id, actor=_actor(request), reason=reason or ""), reason
-    )
+    def act(reason: str) -> str:
+        return accounts.delete(user_id, actor=_actor(request), reason=reason)
+
+    name = _attempt(request, "The user was not deleted", act)
     if name is None:
         return redirect("admin:user", user_id)
     messages.success(request, f"User {name} deleted.")
@@ -112,12 +109,13 @@ def _with_password(request: HttpRequest, user: User, password: str) -> HttpRespo
     return _shown(request, user.pk, password)
 
 
-def _try(request: HttpRequest, undone: str, act: Callable[[], T], reason: str | None) -> T | None:
-    """What `act` returns. None: there was no reason, or it was refused; a message says why."""
+def _attempt(request: HttpRequest, undone: str, act: Callable[[str], T]) -> T | None:
+    """What `act` returns for the form's reason. None: there was none, or it was refused; a message says why."""
+    reason = reason_of(request, undone)
     if reason is None:
         return None
     try:
-        return act()
+        return act(reason)
     except UserRefused as refused:
         messages.error(request, f"{undone}: {refused}.")
     except User.DoesNotExist:
@@ -125,8 +123,9 @@ def _try(request: HttpRequest, undone: str, act: Callable[[], T], reason: str | 
     return None
 
 
-def _actor(request: HttpRequest) -> Any:
-    return request.user
+def _actor(request: HttpRequest) -> User:
+    """Whoever is logged in; an action needs a right, so somebody is."""
+    return cast("User", request.user)
 
 
 URLS: Final[Urls] = (

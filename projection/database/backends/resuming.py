@@ -28,8 +28,6 @@ DONE_CODES: Final = frozenset(
 CANNOT_CREATE: Final = 1005
 """MariaDB's code for a foreign key that exists (and for other faults)."""
 DUPLICATE_KEY: Final = re.compile(r"errno: 121\b")
-
-
 UNKNOWN_COLUMN: Final = 1054
 ALTERS_COLUMN: Final = re.compile(r"\s*ALTER TABLE \S+ (MODIFY|CHANGE|ALTER COLUMN) ", re.IGNORECASE)
 """Of a column that a later statement of the same migration has removed, or renamed, already."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import io
-from typing import Any
 
 import pytest
 from django.core.management.base import CommandError
 
-from projection.cli import confirm
+from projection.cli import confirm, demand_reason
 
 
 class Terminal(io.StringIO):
@@ -16,12 +15,12 @@ class Terminal(io.StringIO):
         return True
 
 
-def asked(monkeypatch: pytest.MonkeyPatch, answer: str, **options: Any) -> str:
+def asked(monkeypatch: pytest.MonkeyPatch, answer: str) -> str:
     """What is asked on a terminal on which `answer` is typed."""
     said = Terminal()
     monkeypatch.setattr("sys.stdin", Terminal(answer))
     monkeypatch.setattr("sys.stderr", said)
-    confirm("discards 523 dead letters", 523, {"reason": "vendor gone", "yes": False, **options})
+    confirm("discards 523 dead letters", 523, yes=False)
     return said.getvalue()
 
 
@@ -38,13 +37,12 @@ def test_any_other_answer_changes_nothing(monkeypatch: pytest.MonkeyPatch, answe
 def test_without_a_terminal_it_takes_the_option(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("523\n"))
     with pytest.raises(CommandError, match="which cannot be undone: add --yes to confirm"):
-        confirm("discards 523 dead letters", 523, {"reason": "x", "yes": False})
-    confirm("discards 523 dead letters", 523, {"reason": "x", "yes": True})
+        confirm("discards 523 dead letters", 523, yes=False)
+    confirm("discards 523 dead letters", 523, yes=True)
 
 
-@pytest.mark.parametrize("yes", [False, True])
-def test_the_option_is_no_reason(yes: bool) -> None:
-    with pytest.raises(CommandError, match="give the reason for the audit log with --reason"):
-        confirm("discards 523 dead letters", 523, {"reason": " ", "yes": yes})
-    with pytest.raises(CommandError, match="add --yes"):
-        confirm("removes what is past its retention period", "prune", {"yes": False}, needs_reason=False)
+@pytest.mark.parametrize("reason", ["", " \t"])
+def test_a_reason_is_demanded(reason: str) -> None:
+    with pytest.raises(CommandError, match="This discards evt:1, which cannot be undone: give the reason"):
+        demand_reason("discards evt:1", reason)
+    demand_reason("discards evt:1", "vendor gone")

@@ -178,7 +178,7 @@ def test_the_console_says_how_long_things_are_kept_and_how_the_last_run_went(set
 
     assert "Retention has not run yet" in said()
     run_if_due("prune", HOUR, done)
-    assert "kept for 12 days" in said()
+    assert "retained for 12 days" in said()
     assert "Last run ended" in said()
 
     def failing(_stop: Stop) -> Done:

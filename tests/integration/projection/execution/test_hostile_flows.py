@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -203,8 +203,11 @@ def test_a_flow_that_changes_what_it_was_given_changes_nothing_else() -> None:
 
 
 @contextlib.contextmanager
-def heavier_rival() -> Iterator[Rival[None]]:
-    """Holds row `theirs` and then asks for `ours`; it has written so much that the server lets the other side of a deadlock lose."""
+def deadlock() -> Iterator[Callable[[], None]]:
+    """Calling it asks for a lock that a rival holds, which waits for one of ours; the server lets the caller lose.
+
+    The rival has written so much more that it is never the one.
+    """
     Namespace.objects.bulk_create([Namespace(name="ours"), Namespace(name="theirs")])
     holds, asks = threading.Event(), threading.Event()
 
@@ -217,23 +220,21 @@ def heavier_rival() -> Iterator[Rival[None]]:
             lock("ours")
             Namespace.objects.filter(name__startswith="weight").delete()
 
+    def meet() -> None:
+        lock("ours")
+        asks.set()
+        rival.waits()
+        lock("theirs")
+
     rival = Rival(act)
     assert holds.wait(PATIENCE_SECONDS)
-    rival.asks = asks  # type: ignore[attr-defined]  # for `meet_deadlock`
-    yield rival
+    yield meet
     asks.set()
     rival.result()
 
 
 def lock(name: str) -> None:
     Namespace.objects.select_for_update().get(name=name)
-
-
-def meet_deadlock(rival: Rival[None]) -> None:
-    lock("ours")
-    rival.asks.set()  # type: ignore[attr-defined]  # as above
-    rival.waits()
-    lock("theirs")
 
 
 @pytest.mark.parametrize("nested", [0, 1, 2])
@@ -243,12 +244,12 @@ def test_a_tail_that_swallows_a_deadlock_keeps_nothing_and_has_failed(nested: in
     ingress.admit(change(7))
 
     def swallow_deadlock(generation: Generation) -> None:
-        with heavier_rival() as rival, generation.commit():
+        with deadlock() as meet, generation.commit():
             write(generation)
             with contextlib.suppress(OperationalError), contextlib.ExitStack() as blocks:
                 for _ in range(nested):
                     blocks.enter_context(transaction.atomic())
-                meet_deadlock(rival)
+                meet()
             with contextlib.suppress(OperationalError):
                 Namespace.objects.create(name="written by the second half")
 

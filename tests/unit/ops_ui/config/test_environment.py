@@ -139,7 +139,7 @@ def test_what_kubernetes_sets_for_a_service_of_this_name_is_no_setting(name: str
     assert environment.read({name: value}) == environment.read({})
 
 
-@pytest.mark.parametrize("name", ["HEADRACE_PORT", "HEADRACE_WEB_PORT", "HEADRACE_HOST", "HEADRACE_SERVICE"])
+@pytest.mark.parametrize("name", ["HEADRACE_PORT", "HEADRACE_WEB_PORT", "HEADRACE_A_B_PORT", "HEADRACE_HOST", "HEADRACE_SERVICE"])
 def test_a_mistake_that_only_looks_like_it_is_still_one(name: str) -> None:
     with pytest.raises(BadSetting, match="is not a Headrace setting"):
         environment.read({name: "8000"})

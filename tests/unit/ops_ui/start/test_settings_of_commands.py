@@ -45,9 +45,13 @@ def test_a_command_with_other_settings_than_the_server_is_refused(
         adopted({"HEADRACE_STATE_DIR": str(tmp_path), f"HEADRACE_{name}": value})
 
 
-def test_the_same_settings_and_another_port_are_no_difference(server: dict[str, str], tmp_path: Path) -> None:
-    given = {"HEADRACE_STATE_DIR": f"{tmp_path}/", "HEADRACE_DATABASE_URL": URL, "HEADRACE_BIND": "127.0.0.1:0"}
-    assert adopted(given) | {"HOME": "/x"} == server | given
+@pytest.mark.parametrize("bind", [{"HEADRACE_BIND": "127.0.0.1:0"}, {"HEADRACE_BIND_FILE": "/run/bind"}])
+def test_the_port_and_the_folder_are_the_servers(server: dict[str, str], tmp_path: Path, bind: dict[str, str]) -> None:
+    if "HEADRACE_BIND_FILE" in bind:
+        bind = {"HEADRACE_BIND_FILE": str(tmp_path / "bind")}
+        (tmp_path / "bind").write_text("127.0.0.1:0")
+    given = {"HEADRACE_STATE_DIR": f"{tmp_path}/", "HEADRACE_DATABASE_URL": URL, **bind}
+    assert adopted(given) | {"HOME": "/x"} == server
 
 
 def test_paths_of_packages_are_the_servers_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -224,7 +224,7 @@ class TestCounting:
         made = preview(client, what="matching")
         content = client.get(f"{LIST}previews/{made.id}/").content.decode()
         assert made.expected.after_newer == 1
-        assert "would run after newer work of the same source has succeeded" in " ".join(content.split())
+        assert "would run after newer work of the same record has succeeded" in " ".join(content.split())
 
     def test_counting_under_current_versions_is_another_preview(self, client: Client) -> None:
         with recording() as seen:
@@ -281,7 +281,7 @@ class TestStart:
         page = client.get(f"/admin/replays/{job.id}/").content.decode()
         assert page.count("badge-done") == 3
         assert "already replayed as" in page
-        assert "is already open for the same source" in page
+        assert "is already open for the same record" in page
         assert WorkItem.objects.filter(state=State.DEAD).count() == 5
 
     def test_refused_ones_are_asked_for_again(self, client: Client) -> None:

@@ -246,7 +246,7 @@ class TestJob:
         job = empty_job(kind="discard", total=8, done=4, refused=1, skipped=1, deferred=1)
         told = progress(job)
         assert (
-            told.sentence == "6 of 8: 4 discarded, 1 refused, 1 skipped, 1 waiting for an earlier one of the same source, 1 waiting"
+            told.sentence == "6 of 8: 4 discarded, 1 refused, 1 skipped, 1 waiting for an earlier one of the same record, 1 waiting"
         )
         assert [(share.name, share.x, share.width) for share in told.shares] == [
             ("done", 0.0, 50.0),

@@ -11,11 +11,15 @@ from django.contrib import admin
 from django.contrib.auth.models import Group, Permission, User
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
+from django.db import transaction
 from django.test import Client
 from django.urls import reverse
 
 from connectors.models import AuditEntry
+from ops_ui.console.users import accounts
+from ops_ui.console.users.accounts import UserRefused
 from tests.support import console_world
+from tests.support.rivals import Rival
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -130,8 +134,22 @@ def test_nobody_changes_or_deletes_oneself(client: Client) -> None:
     assert 'action="/admin/users/' not in client.get(f"/admin/users/{oneself.pk}/").content.decode()
 
 
+def test_two_administrators_who_demote_each_other_at_once_leave_one() -> None:
+    ada, bob = console_world.user("administrator", name="ada"), console_world.user("administrator", name="bob")
+
+    def demote(who: User, by: User) -> User:
+        return accounts.change(who.pk, "viewer", is_active=True, actor=by, reason="x")
+
+    with transaction.atomic():
+        demote(bob, ada)
+        rival = Rival(lambda: demote(ada, bob))
+        rival.waits()
+    with pytest.raises(UserRefused, match="the last administrator"):
+        rival.result()
+    assert [one.username for one in accounts.users().filter(role="administrator")] == ["ada"]
+
+
 def test_the_last_administrator_stays(client: Client) -> None:
-    """Two take the role from each other at the same moment: the second is refused, whoever it is."""
     user, _ = made(client, role="administrator")
     User.objects.filter(username="administrator").update(is_active=False)
     other = Client()
