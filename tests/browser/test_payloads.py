@@ -47,7 +47,7 @@ def test_a_payload_is_folded_copied_and_searched(server: str, context: BrowserCo
     page.locator("#hit").wait_for()
     assert "Match 1 of 2" in page.locator(".payload-hits").inner_text()
     page.get_by_role("link", name="Next match").click()
-    page.locator(".payload-hits", has_text="Hit 2 of 2").wait_for()
+    page.locator(".payload-hits", has_text="Match 2 of 2").wait_for()
     assert findings(visit) == []
 
     page.get_by_role("link", name="Raw").click()

@@ -63,7 +63,7 @@ class TestWork:
     def test_a_dead_letter_is_discarded(self, client: Client) -> None:
         dead = item(State.DEAD)
         (message,) = act(client, "/admin/dead-letters/discard/", work=[dead.work_id])
-        assert message.startswith("Discarded. The dead letter is kept")
+        assert message.startswith("Discarded. The dead letter stays visible")
         dead.refresh_from_db()
         assert (dead.state, dead.discarded_by, dead.discard_reason) == (State.DEAD, "operator", BECAUSE)
         assert entries() == [("work.discard", dead.work_id, "operator", BECAUSE)]
@@ -71,7 +71,7 @@ class TestWork:
     def test_several_are_the_work_of_a_job(self, client: Client) -> None:
         one, two = (rows.work_row(rows.event_row(rows.PAGES, source_id=str(n)), State.DEAD) for n in range(2))
         (message,) = act(client, "/admin/dead-letters/discard/", work=[one.work_id, two.work_id])
-        assert "name one dead letter" in message
+        assert "select one dead letter" in message
         assert WorkItem.objects.exclude(discarded_at=None).count() == 0
         (message,) = act(client, "/admin/dead-letters/discard/", work=["nothing"])
         assert message == "nothing was not discarded: there is no work item nothing"

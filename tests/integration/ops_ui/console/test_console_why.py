@@ -104,7 +104,7 @@ def stop(code: str, facts: RouteFacts) -> WorkItem:
         ("retry", "/admin/generations/{work}/#attempts", "ValueError: no"),
         ("settling", "/admin/generations/{work}/#range", "Settling: collecting events until"),
         ("processing", "/admin/workers/", "Running since"),
-        ("lease_expired", "/admin/workers/", "expired"),
+        ("lease_expired", "/admin/workers/", "stopped responding"),
         ("no_worker", "/admin/workers/", "Start `script/server` or `script/manage run_worker`"),
         ("no_flow", "/admin/workers/", "No running worker has the flow"),
         ("not_activated", "/admin/", "Run `script/manage activate_projection`"),

@@ -51,7 +51,7 @@ def test_the_last_inputs_are_compared_with_the_generation_before(facts: RouteFac
     first, second = generation(facts, OLD), generation(facts, OLD, NEW)
     found = compare(console_world.client("viewer"), second)
     text = " ".join(found.text.split())
-    assert "2 lines gone, 2 new" in text
+    assert "2 lines removed, 2 added" in text
     assert '"n":1.0' in text
     assert '"n":1.00' in text
     assert '"stage":"customer"' in text
@@ -132,7 +132,7 @@ def test_each_input_of_a_generation_has_its_payload(facts: RouteFacts) -> None:
     assert '"stage":"customer"' in Markup(client.get(path).content.decode()).text
     html = client.get(path, {"input": str(first.id), "find": "LEAD"}).content.decode()
     assert '"stage":"lead"' in Markup(html).text
-    assert "Hit 1 of 1" in " ".join(html.split())
+    assert "Match 1 of 1" in " ".join(html.split())
     assert f'name="input" value="{first.id}"' in html
     assert "ada@" not in html
     for nonsense in ("0", "x", str(rows.event_row(facts, source_id="43", payload='{"other":1}').id)):

@@ -85,9 +85,9 @@ def test_a_dead_letter_behind_the_replay_of_another_of_its_source_is_refused() -
 
 
 INCOMPLETE: tuple[tuple[dict[str, Any], str], ...] = (
-    ({"work": []}, "name one dead letter"),
+    ({"work": []}, "select one dead letter"),
     ({"work": ["x"], "reason": " "}, "enter a reason"),
-    ({"work": ["x", "y"]}, "name one dead letter"),
+    ({"work": ["x", "y"]}, "select one dead letter"),
 )
 
 

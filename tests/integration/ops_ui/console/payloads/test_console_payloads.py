@@ -104,18 +104,18 @@ def test_hostile_text_and_its_direction_stay_in_their_place(pack: factories.mode
 def test_a_search_counts_marks_and_leads_to_the_next_hit(pack: factories.models.Pack) -> None:
     client, path = console_world.client("viewer"), page_of(event_of(pack))
     html = client.get(path, {"find": "EXAMPLE.com"}).content.decode()
-    assert "Hit 1 of 2" in " ".join(html.split())
+    assert "Match 1 of 2" in " ".join(html.split())
     assert html.count('<mark class="hit') == 2
     assert html.count('id="hit"') == 1
     following = client.get(path, after(html, "next")).content.decode()
-    assert "Hit 2 of 2" in " ".join(following.split())
+    assert "Match 2 of 2" in " ".join(following.split())
     assert after(following, "next") == {}
     assert after(following, "prev")["hit"] == "1"
 
 
 def test_a_search_without_a_hit_says_so(pack: factories.models.Pack) -> None:
     html = console_world.client("viewer").get(page_of(event_of(pack)), {"find": "nowhere"}).content.decode()
-    assert "No hit" in html
+    assert "No match" in html
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_a_search_never_finds_what_is_masked(pack: factories.models.Pack) -> Non
         for parameters in ({}, {"as": "sent"}, {"find": "ample.co"}, {"find": "•••"}):
             content = client.get(path, parameters).content
             assert not any(secret in content for secret in SECRETS), (path, parameters)
-        assert "No hit" in client.get(path, {"find": "ample.co"}).content.decode()
+        assert "No match" in client.get(path, {"find": "ample.co"}).content.decode()
         assert "of 2" in " ".join(client.get(path, {"find": "•••"}).content.decode().split())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -64,11 +65,18 @@ def test_a_new_user_logs_in_with_the_password_that_was_shown_once(client: Client
     )
 
 
-def test_a_role_is_changed_and_everything_beside_it_is_taken_away(client: Client) -> None:
+@pytest.fixture
+def foreign() -> Iterator[Group]:
+    """A group that somebody made on the command line. (The clean-up between tests leaves groups.)"""
+    made = Group.objects.create(name="foreign")
+    made.permissions.add(Permission.objects.get(codename="delete_user"))
+    yield made
+    made.delete()
+
+
+def test_a_role_is_changed_and_everything_beside_it_is_taken_away(client: Client, foreign: Group) -> None:
     user, _ = made(client)
     user.user_permissions.add(Permission.objects.get(codename="change_user"))
-    foreign = Group.objects.create(name="foreign")
-    foreign.permissions.add(Permission.objects.get(codename="delete_user"))
     user.groups.add(foreign)
     post(client, user, "change", role="operator", active="1")
     assert [one.name for one in user.groups.all()] == ["operator"]
