@@ -92,7 +92,7 @@ def test_what_would_never_run_is_refused_with_what_to_write(function: Any, advic
 
 def test_a_flow_without_a_name_is_refused_where_it_is_written() -> None:
     with pytest.raises(NotAFlow, match=r'write @flow\("first"\)'):
-        flows.flow(first)  # type: ignore[arg-type]
+        flows.flow(first)
 
 
 @pytest.mark.parametrize("made", [coroutine, asynchronous_generator, generator])
