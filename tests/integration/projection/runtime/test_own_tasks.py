@@ -42,6 +42,14 @@ def loops() -> Iterator[None]:
     own_tasks._own.clear()
 
 
+@pytest.fixture
+def queue() -> Iterator[OwnTasks]:
+    made = OwnTasks(small=True)
+    yield made
+    made._reader.close()
+    made._writer.close()
+
+
 def due(func: str, args: str, kwargs: str | None = None, **more: Any) -> Schedule:
     made: Schedule = Schedule.objects.create(
         func=func, args=args, kwargs=kwargs, schedule_type=Schedule.MINUTES, minutes=1, repeats=-1, next_run=clock.now(), **more
@@ -92,8 +100,9 @@ def test_options_that_a_row_adds_to_a_loop_are_not_used() -> None:
 
 
 @pytest.mark.parametrize("func", ["os.system", os.system, "connectors.tasks.route"])
-def test_a_queued_task_that_is_no_loop_of_ours_never_reaches_a_worker(func: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    queue = OwnTasks(small=True)
+def test_a_queued_task_that_is_no_loop_of_ours_never_reaches_a_worker(
+    func: Any, queue: OwnTasks, capsys: pytest.CaptureFixture[str]
+) -> None:
     ack_id = get_broker().enqueue("x")
     queue.put({"id": "1", "name": "x", "func": func, "args": ("true",), "kwargs": {}, "ack_id": ack_id})
     assert queue.empty()
@@ -101,8 +110,7 @@ def test_a_queued_task_that_is_no_loop_of_ours_never_reaches_a_worker(func: Any,
     assert "not a task of Headrace" in capsys.readouterr().err
 
 
-def test_a_loop_and_the_end_of_a_worker_pass() -> None:
-    queue = OwnTasks(small=True)
+def test_a_loop_and_the_end_of_a_worker_pass(queue: OwnTasks) -> None:
     task = {"id": "1", "name": "x", "func": "projection.tasks.claim", "args": (2,), "kwargs": {}, "ack_id": 1}
     queue.put(task)
     queue.put("STOP")
