@@ -3,6 +3,10 @@
 from django.apps import AppConfig
 from django.contrib.admin import apps as admin_apps
 
+from ops_ui.monitoring import counter_file
+
+counter_file.use()  # this app is the first one: a user's own may count as soon as it is imported
+
 
 class OpsUiConfig(AppConfig):
     name = "ops_ui"

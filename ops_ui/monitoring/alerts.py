@@ -6,6 +6,7 @@ number of processes may look and one of them tells (`alert_messages.py`).
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -15,7 +16,7 @@ from typing import Final
 
 from django.conf import settings
 
-from ops_ui.monitoring import alert_messages, progress, signature_failures
+from ops_ui.monitoring import alert_messages, progress, signature_failures, spool_status
 from ops_ui.monitoring.alert_messages import Transition
 from projection.database import clock
 from projection.database.catalogue import Sender
@@ -24,9 +25,11 @@ from projection.database.transactions import run_unit
 from projection.logs import log_event
 
 PERIOD_SECONDS: Final = 30
-NAMES: Final = ("progress", "age", "dead_letters", "signature_failures")
+NAMES: Final = ("progress", "age", "dead_letters", "signature_failures", "state_disk")
 RECOVERED_AFTER: Final = timedelta(minutes=2)
 """How long its cause must be gone: one that comes and goes is one alert, not a stream of them."""
+HOST_RECOVERED_AFTER: Final = timedelta(minutes=30)
+"""For what each host sees of itself alone: the hosts take turns at looking, and others may have several in a row."""
 
 _sql: Final = Sender(Path(__file__).parent)
 
@@ -68,7 +71,8 @@ def decide(known: Known, cause: Cause | None, now: datetime) -> Change:
         return Change.AGAIN if known.clear_since else Change.NONE
     if known.clear_since is None:
         return Change.CLEAR
-    return Change.RECOVER if now - known.clear_since >= RECOVERED_AFTER else Change.NONE
+    after = HOST_RECOVERED_AFTER if known.name == "state_disk" else RECOVERED_AFTER
+    return Change.RECOVER if now - known.clear_since >= after else Change.NONE
 
 
 def make() -> None:
@@ -106,7 +110,7 @@ def find_causes() -> dict[str, Cause]:
         for kind in ("progress", "age")
         if (several := [one for one in findings if one.kind == kind])
     }
-    more = {"dead_letters": _dead_letters(), "signature_failures": _signature_failures()}
+    more = {"dead_letters": _dead_letters(), "signature_failures": _signature_failures(), "state_disk": _state_disk()}
     return found | {name: cause for name, cause in more.items() if cause is not None}
 
 
@@ -129,6 +133,14 @@ def _signature_failures() -> Cause | None:
         "Check Failed signatures in the console and the endpoint's secret."
     )
     return Cause("signature_failures", reason)
+
+
+def _state_disk() -> Cause | None:
+    """Of the host that looks."""
+    warning = spool_status.status().warning
+    if warning is None or warning.code != spool_status.DISK_FULL:
+        return None
+    return Cause(warning.code, f"{socket.gethostname()}: {warning.sentence}")
 
 
 def _change(known: Known, cause: Cause | None, now: datetime) -> Transition | None:

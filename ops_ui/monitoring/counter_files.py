@@ -3,7 +3,8 @@
 prometheus-client makes a file for each process and kind of metric. What a process counted stays true after its end, so its files are
 added up into one file of ended processes; else each restart would leave some behind. Its live gauges go.
 
-The folder is of one host (and one pid namespace): a process that cannot be seen counts as ended.
+The folder is of one host (and one pid namespace): a process that cannot be seen counts as ended. On a full disk nothing is added up,
+and what was written stays readable (`counter_file.py`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ from prometheus_client import multiprocess
 from prometheus_client.metrics_core import Metric
 from prometheus_client.mmap_dict import MmapedDict
 
-VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
+from ops_ui.monitoring.counter_file import VARIABLE, Numbers, content, is_readable
+from projection.logs import log_event
+from projection.safe_text import error_text
+
 ADDED_UP: Final = ("counter", "histogram", "summary")
 ENDED: Final = "ended"
 _OF_PROCESS: Final = re.compile(rf"({'|'.join(ADDED_UP)}|gauge_\w+)_(\d+)\.db")
@@ -37,22 +41,28 @@ def read(where: Path) -> list[Metric]:
     """What all processes of the folder counted together, ended ones included."""
     add_up_ended(where)
     with _locked(where, fcntl.LOCK_SH):
-        return list(multiprocess.MultiProcessCollector(None, str(where)).collect())  # type: ignore[no-untyped-call]  # it has no annotations
+        files = [str(path) for path in where.glob("*.db") if is_readable(path)]
+        return list(multiprocess.MultiProcessCollector.merge(files))  # type: ignore[no-untyped-call]  # it has no annotations
 
 
 def add_up_ended(where: Path) -> int:
-    """Number of ended processes whose files went into the common one. One look into the folder when there is none.
+    """Number of ended processes whose files went into the common one; 0 on a disk that takes nothing, until it does. One look into the
+    folder when there is none. Raises nothing: the web server calls it while it replaces a worker.
 
     A crash between the two steps counts these once more; the lock keeps readers out meanwhile.
     """
-    if not _ended(where):
+    try:
+        if not _ended(where):
+            return 0
+        with _locked(where, fcntl.LOCK_EX):
+            ended = _ended(where)  # another process may have been faster
+            for kind in ADDED_UP:
+                _add_up(where, kind, [where / f"{kind}_{pid}.db" for pid in ended])
+            for pid in ended:
+                multiprocess.mark_process_dead(pid, str(where))  # type: ignore[no-untyped-call]  # it has no annotations
+    except OSError as error:
+        log_event("counters", level="warning", reason="counters of ended processes wait to be added up", error=error_text(error))
         return 0
-    with _locked(where, fcntl.LOCK_EX):
-        ended = _ended(where)  # another process may have been faster
-        for kind in ADDED_UP:
-            _add_up(where, kind, [where / f"{kind}_{pid}.db" for pid in ended])
-        for pid in ended:
-            multiprocess.mark_process_dead(pid, str(where))  # type: ignore[no-untyped-call]  # it has no annotations
     return len(ended)
 
 
@@ -62,14 +72,15 @@ def _add_up(where: Path, kind: str, paths: Sequence[Path]) -> None:
         return
     kept, draft = where / f"{kind}_{ENDED}.db", where / f"{kind}.draft"
     sums: defaultdict[str, float] = defaultdict(float)
-    for path in [*sources, *([kept] if kept.exists() else [])]:
+    for path in filter(is_readable, [*sources, kept]):
         for key, value, _, _ in MmapedDict.read_all_values_from_file(str(path)):  # type: ignore[no-untyped-call]  # as above
             sums[key] += value
-    draft.unlink(missing_ok=True)
-    file = MmapedDict(str(draft))  # type: ignore[no-untyped-call]  # as above
-    for key, value in sums.items():
-        file.write_value(key, value, 0.0)  # type: ignore[no-untyped-call]  # as above
-    file.close()  # type: ignore[no-untyped-call]  # as above
+    numbers: dict[str, Numbers] = {key: (value, 0.0) for key, value in sums.items()}
+    try:
+        draft.write_bytes(content(numbers))
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
     draft.replace(kept)
     for path in sources:
         path.unlink()
@@ -97,6 +108,10 @@ def _lives(pid: int) -> bool:
 
 @contextmanager
 def _locked(where: Path, kind: int) -> Iterator[None]:
-    with (where / "lock").open("ab") as file:
-        fcntl.flock(file, kind)
+    """By the folder itself: a lock of its own file could not be made on a full disk."""
+    folder_fd = os.open(where, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(folder_fd, kind)
         yield
+    finally:
+        os.close(folder_fd)

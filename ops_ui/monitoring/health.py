@@ -40,10 +40,10 @@ def healthz(_request: HttpRequest) -> JsonResponse:
 @never_cache
 @require_safe
 def readyz(_request: HttpRequest) -> JsonResponse:
-    """200 when database, migrations and protocol are right; else 503 with `code` and `reason`. `spool` where something is in it."""
+    """200 when database, migrations and protocol are right; else 503 with `code` and `reason`. `spool` where it needs a look."""
     problem = readiness()
     spool = spool_status.status()
-    more = {"spool": asdict(spool)} if spool.waiting_bytes or spool.aside_files else {}
+    more = {"spool": asdict(spool)} if spool.waiting_bytes or spool.aside_files or spool.warning else {}
     if problem is None:
         return JsonResponse({"ready": True, **more})
     return JsonResponse({"ready": False, "code": problem.code, "reason": problem.reason, **more}, status=503)
@@ -85,7 +85,7 @@ def look() -> Health:
 
 
 def _of_this_host() -> list[dict[str, str]]:
-    """What its spool says: accepted deliveries that are in no database, though one answers."""
+    """What its spool says: accepted deliveries that are in no database, though one answers, or a full disk."""
     warning = spool_status.status().warning
     return [{"code": warning.code, "reason": warning.sentence}] if warning else []
 

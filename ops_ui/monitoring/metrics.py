@@ -79,13 +79,14 @@ class DatabaseCollector(Collector):
 
 
 class SpoolCollector(Collector):
-    """Gauges of this host's spool, read from its folder at each scrape, whether the database answers or not."""
+    """Gauges of this host's spool and disk, read from its folder at each scrape, whether the database answers or not."""
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         spool = spool_status.status()
         yield _single("headrace_spool_bytes", "Bytes waiting in this host's spool", spool.waiting_bytes)
         yield _single("headrace_spool_limit_bytes", "Size limit of this host's spool, in bytes", spool.limit_bytes)
         yield _single("headrace_spool_oldest_seconds", "Age of the oldest delivery in this host's spool", spool.oldest_seconds)
+        yield _single("headrace_state_disk_free_bytes", "Free bytes of the disk under HEADRACE_STATE_DIR", spool.free_bytes)
         yield _single("headrace_spool_aside_files", "Spool files set aside for inspection", spool.aside_files)
 
 

@@ -11,7 +11,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from standardwebhooks.webhooks import Webhook
 
-from ops_ui.monitoring import counter_files
+from ops_ui.monitoring import counter_file, counter_files
 from tests.acceptance.service import PATIENCE_SECONDS, Service, service
 from tests.support import monitoring_files, signing
 from tests.support.monitoring_files import documented, uses
@@ -69,7 +69,7 @@ def site(receiver: Receiver) -> Iterator[Service]:
     with service(**settings) as made:
         counters = made.folder / "metrics"
         counters.mkdir()
-        made.environment[counter_files.VARIABLE] = str(counters)
+        made.environment[counter_file.VARIABLE] = str(counters)
         made.configure(CONFIGURATION.format(url=receiver.url("/builds")))
         made.start()
         yield made
@@ -192,7 +192,7 @@ def test_failed_signatures_are_told_by_a_signed_webhook(site: Service, series: S
 
 
 def test_restarts_leave_no_counter_files_behind_and_lose_no_number(site: Service, series: Series) -> None:
-    counters = Path(site.environment[counter_files.VARIABLE])
+    counters = Path(site.environment[counter_file.VARIABLE])
     before = series["headrace_received_total", frozenset({("pack", "github")})]
     pushes = 0
     for _ in range(2):

@@ -7,6 +7,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -20,7 +21,7 @@ from standardwebhooks.webhooks import Webhook
 from connectors import http_client
 from ops_ui import watch
 from ops_ui.models import Alert, AlertMessage, SignatureFailures
-from ops_ui.monitoring import alert_messages, alerts, progress, signature_failures
+from ops_ui.monitoring import alert_messages, alerts, progress, signature_failures, spool_status
 from ops_ui.monitoring.progress import Finding
 from projection.database import clock
 from projection.states import State
@@ -83,7 +84,7 @@ class TestTransitions:
         (made,) = alerts.look()
         assert (made.alert, made.code, made.state) == ("progress", "no_worker", "raised")
         assert alerts.look() == []
-        assert states() == {"progress": True, "age": False, "dead_letters": False, "signature_failures": False}
+        assert states() == {"progress": True, "age": False, "dead_letters": False, "signature_failures": False, "state_disk": False}
 
     def test_it_recovers_once_after_its_cause_stayed_away(self, found: list[Finding]) -> None:
         found.append(STUCK)
@@ -144,6 +145,18 @@ class TestCauses:
         assert alerts.find_causes() == {}
         rows.work_row(rows.event_row(source_id="new"), State.DEAD, terminal_at=ago(20))
         assert list(alerts.find_causes()) == ["dead_letters"]
+
+    def test_a_full_disk_under_the_state_folder(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert alerts.find_causes() == {}
+        monkeypatch.setattr(spool_status, "LEAST_FREE_BYTES", 2**62)
+        cause = alerts.find_causes()["state_disk"]
+        assert cause.code == "state_disk_full"
+        assert "The disk under HEADRACE_STATE_DIR is full" in cause.reason
+
+    def test_a_full_disk_of_one_host_is_not_over_because_other_hosts_look(self) -> None:
+        known = alerts.Known("state_disk", True, 1, ago(29 * 60), ago(3600))
+        assert alerts.decide(known, None, clock.now()) is alerts.Change.NONE
+        assert alerts.decide(replace(known, clear_since=ago(31 * 60)), None, clock.now()) is alerts.Change.RECOVER
 
     def test_failed_signatures_of_the_last_minutes(self, settings: Settings) -> None:
         settings.HEADRACE_ALERT_SIGNATURE_FAILURES = 3

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from ops_ui.monitoring import counter_files
+from ops_ui.monitoring import counter_file, counter_files
 
 COUNT = """
 import os, sys
+from ops_ui.monitoring import counter_file
+counter_file.use()
 from prometheus_client import Counter, Gauge, Histogram
 counter = Counter("t_total", "T.", ["label"])
 histogram = Histogram("t_seconds", "T.", buckets=(1, 2))
@@ -29,7 +31,7 @@ class Counting:
     """A process that has counted, and lives until it is told to end."""
 
     def __init__(self, folder: Path) -> None:
-        environment = os.environ | {counter_files.VARIABLE: str(folder)}
+        environment = os.environ | {counter_file.VARIABLE: str(folder)}
         self.process = subprocess.Popen(
             [sys.executable, "-c", COUNT], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -92,7 +94,7 @@ def test_a_number_of_somebody_elses_process_is_left_alone(tmp_path: Path, monkey
 
 
 def test_without_a_folder_a_process_keeps_its_counters_to_itself(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv(counter_files.VARIABLE, raising=False)
+    monkeypatch.delenv(counter_file.VARIABLE, raising=False)
     assert counter_files.folder() is None
-    monkeypatch.setenv(counter_files.VARIABLE, str(tmp_path / "away"))
+    monkeypatch.setenv(counter_file.VARIABLE, str(tmp_path / "away"))
     assert counter_files.folder() is None

@@ -508,6 +508,25 @@ def test_metrics_probe_and_overview_tell_what_waits(github: Ingress, monkeypatch
     assert Client().get("/readyz").json()["spool"]["aside_files"] == 1
 
 
+def test_a_full_disk_of_a_host_is_reported_while_the_host_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    activation.activate("test")
+    assert run("health")[0] == 0
+    monkeypatch.setattr(spool_status, "LEAST_FREE_BYTES", 2**62)
+    code, health = run("health")
+    assert (code, health["ready"], [one["code"] for one in health["reasons"]]) == (1, True, ["state_disk_full"])
+    assert Client().get("/progressz").json()["code"] == "state_disk_full"
+    ready = Client().get("/readyz")
+    assert (ready.status_code, ready.json()["ready"]) == (200, True), "it stores deliveries in the database"
+    assert ready.json()["spool"]["free_bytes"] > 0
+    assert "headrace_state_disk_free_bytes " in Client().get("/metrics").content.decode()
+    assert "The disk under HEADRACE_STATE_DIR is full" in console_world.client("viewer").get("/admin/").content.decode()
+
+
+def test_the_disk_of_a_spool_that_does_not_exist_yet_is_that_of_its_parent(settings: Settings, tmp_path: Path) -> None:
+    settings.HEADRACE_SPOOL_DIR = tmp_path / "not" / "yet"
+    assert spool_status.status().free_bytes > 0
+
+
 def test_a_scrape_without_database_tells_the_spool(github: Ingress) -> None:
     spooled(github, ("d-1", b"{}"))
     with mock.patch("ops_ui.monitoring.health.database_answers", return_value=False):
