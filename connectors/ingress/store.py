@@ -85,7 +85,7 @@ def _insert_durably(endpoint: EndpointFacts, draft: ReceiptDraft, using: str) ->
     if connections[using].in_atomic_block:
         raise RuntimeError("receiving inside a transaction would answer before the commit")
     try:
-        with outage.asking():
+        with outage.asking(None if draft.idempotency_hash is None else (draft.endpoint_id, draft.idempotency_hash)):
             outcome = insert_by_all_means(draft, using)
     except Error as error:
         log_event("receive", level="error", endpoint=endpoint.slug, state="database_unavailable", error=error_text(error))

@@ -40,7 +40,7 @@ def keep(endpoint: EndpointFacts, request: IngressRequest, verdict: Verdict, hea
     if not endpoint.keeps_unverified(datetime.now(UTC)):
         return False
     try:
-        with outage.asking():
+        with outage.asking(("unverified", endpoint.id)):  # `reverify` may hold its rows for long
             rows = _hold(endpoint, request, verdict, headers)
     except Error as error:
         log_event("unverified_lost", level="error", endpoint=endpoint.slug, error=error_text(error))

@@ -6,10 +6,11 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from django.db import connection, connections
+from django.db import connection, connections, transaction
 from django.http import HttpResponse
 
 from connectors.ingress import metrics
+from connectors.ingress.outage import outage
 from connectors.models import Receipt
 from connectors.routing.router import drain_receipts
 from projection.models import Event, WorkItem
@@ -64,3 +65,38 @@ def test_other_bodies_that_arrive_together_leave_one_standing(ingress: Ingress) 
     assert states == ["conflict"] * 3 + ["pending"]
     assert sorted(one.status_code for one in answers) == [200, 202] + [409] * 6
     assert len({answer(one)["receipt"] for one in answers}) == 1
+
+
+def test_a_delivery_whose_row_is_locked_holds_up_no_other() -> None:
+    ingress = open_endpoint(settings={"delivery_id": "id"})
+    assert ingress.post(BODY).status_code == 202
+    locked, over = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        try:
+            with transaction.atomic():
+                Receipt.objects.all().delete()  # as the clean-up does, and not committed yet
+                locked.set()
+                assert over.wait(timeout=30)
+                transaction.set_rollback(True)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as pool:
+        holding = pool.submit(hold)
+        assert locked.wait(timeout=30)
+        with connection.cursor() as cursor:
+            cursor.execute("SET SESSION innodb_lock_wait_timeout = 2")
+        try:
+            waited = ingress.post(BODY)
+            others = [ingress.post(b'{"id":"c-%d"}' % number) for number in range(100, 110)]
+            again = ingress.post(BODY)
+        finally:
+            over.set()
+            connections.close_all()
+        holding.result(timeout=30)
+    assert (waited.status_code, answer(waited)["code"]) == (503, "database_unavailable")
+    assert {one.status_code for one in others} == {202}
+    assert again.status_code == 503, "it did not wait for its lock again"
+    outage.forget()
+    assert ingress.post(BODY).status_code == 200

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from django.db import OperationalError
 
-from connectors.ingress.outage import HOLD_SECONDS, DatabaseAway, Outage
+from connectors.ingress.outage import HOLD_SECONDS, MOST_LOCKED, DatabaseAway, DeliveryLocked, Outage
 
 
 class Clock:
@@ -27,11 +27,11 @@ def outage(clock: Clock) -> Outage:
     return Outage(clock)
 
 
-def fail(outage: Outage, clock: Clock, seconds: float) -> None:
+def fail(outage: Outage, clock: Clock, seconds: float, key: str | None = None, code: int = 2013) -> None:
     def wait_in_vain() -> None:
-        with outage.asking():
+        with outage.asking(key):
             clock.now += seconds
-            raise OperationalError(2013, "away")
+            raise OperationalError(code, "away")
 
     with pytest.raises(OperationalError, match="away"):
         wait_in_vain()
@@ -84,3 +84,52 @@ def test_a_fault_that_is_not_the_databases_changes_nothing(outage: Outage, clock
     with pytest.raises(ZeroDivisionError):
         is_asked(outage, broken)
     assert is_asked(outage)
+
+
+def lock(outage: Outage, clock: Clock, key: str | None) -> None:
+    fail(outage, clock, 2.0, key, code=1205)
+
+
+def test_a_delivery_that_waits_for_its_lock_holds_up_no_other(outage: Outage, clock: Clock) -> None:
+    lock(outage, clock, "one")
+    assert not outage.holds
+    assert is_asked(outage)
+    with pytest.raises(DeliveryLocked), outage.asking("one"):
+        pass
+    with outage.asking("two"):
+        pass
+    clock.now += HOLD_SECONDS
+    with outage.asking("one"):
+        pass
+
+
+def test_many_that_wait_for_locks_at_once_are_an_outage(outage: Outage, clock: Clock) -> None:
+    """As where a table is locked. A lock of before does not count."""
+    clock_at = clock.now
+    for number in range(MOST_LOCKED - 1):
+        clock.now = clock_at
+        lock(outage, clock, f"old-{number}")
+    clock.now += HOLD_SECONDS
+    clock_at = clock.now
+    for number in range(MOST_LOCKED):
+        assert not outage.holds
+        clock.now = clock_at
+        lock(outage, clock, f"new-{number}")
+    assert outage.holds
+
+
+def test_a_lock_that_a_delivery_without_identity_waits_for_is_not_its_own(outage: Outage, clock: Clock) -> None:
+    lock(outage, clock, None)
+    assert outage.holds
+
+
+def test_a_lost_connection_is_an_outage_whatever_the_delivery(outage: Outage, clock: Clock) -> None:
+    fail(outage, clock, 2.0, "one")
+    assert outage.holds
+
+
+def test_a_try_that_finds_a_lock_does_not_end_the_outage(outage: Outage, clock: Clock) -> None:
+    fail(outage, clock, 3.0)
+    clock.now += HOLD_SECONDS
+    lock(outage, clock, "one")
+    assert outage.holds
