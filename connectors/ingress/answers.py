@@ -1,6 +1,6 @@
 """Answers of the ingress (docs/ingress.md): JSON with a stable `code` and a sentence, or the pack's own.
 
-202 stored · 200 duplicate · 401 · 404 · 409 · 413 · 429 · 503.
+202 stored · 200 duplicate · 401 · 404 · 409 · 413 · 429 · 503 · 507.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from connectors.ingress import metrics
 from connectors.ingress.body import drain
 from connectors.ingress.outage import DATABASE_UNAVAILABLE
 from connectors.ingress.spool.spooling import FULL, SPOOLED
+from connectors.ingress.store import TOO_LARGE
 
 STORED: Final = frozenset({"accepted", "duplicate", "conflict", SPOOLED})
-LOGGED: Final = STORED | {"unverified", "internal_error", DATABASE_UNAVAILABLE.code, FULL.code}
+LOGGED: Final = STORED | {"unverified", "internal_error", DATABASE_UNAVAILABLE.code, FULL.code, TOO_LARGE.code}
 """What has a line of ours in the log, with the reason: Django need not add its own, which is the only one of all other refusals."""
 
 

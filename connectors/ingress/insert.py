@@ -15,6 +15,7 @@ from django.db import Error, connections
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, stop_after_delay, wait_random_exponential
 
 from connectors.delivery import Outcome, ReceiptDraft
+from connectors.ingress.body_memory import SMALL_BYTES
 from connectors.managers import ReceiptManager
 from connectors.models import Receipt
 from projection.database.outages import is_connection_lost
@@ -27,6 +28,17 @@ INSERT_ROUNDS: Final = 3
 """A first receipt that is pruned between our INSERT and our read is a coincidence; three in a row are none."""
 LONGEST_RETRY_SECONDS: Final = 1.5
 """What fails at once is tried again; after one that took a whole lock wait the provider would not wait any longer."""
+TOO_LARGE_CODES: Final = frozenset(
+    {
+        1118,  # a row that the redo log has no place for
+        1153,  # above max_allowed_packet
+        8025,  # TiDB: above txn-entry-size-limit
+    }
+)
+ESCAPED: Final = b"\0\n\r\x1a\"'\\"
+"""Bytes that the driver writes as two."""
+LONGEST_REST_BYTES: Final = 4096
+"""Of the statement, without body, headers and URL."""
 
 
 def insert_by_all_means(draft: ReceiptDraft, using: str) -> Outcome:
@@ -50,6 +62,23 @@ def insert_by_all_means(draft: ReceiptDraft, using: str) -> Outcome:
         reraise=True,
     )
     return retrying(insert_draft, draft, using)
+
+
+def is_too_large(draft: ReceiptDraft, error: Error, using: str) -> bool:
+    """Whether the server took no receipt of this size, and will not at another time. Many servers just drop the connection; these are
+    asked, by one query on a fresh one."""
+    if error_code(error) in TOO_LARGE_CODES:
+        return True
+    if len(draft.body) <= SMALL_BYTES or not is_connection_lost(error):
+        return False
+    escaped = 2 * len(draft.body) - len(draft.body.translate(None, ESCAPED))
+    try:
+        connections[using].close()
+        with connections[using].cursor() as cursor:
+            cursor.execute("SELECT @@max_allowed_packet")
+            return bool(escaped + len(draft.headers) + len(draft.url) + LONGEST_REST_BYTES > cursor.fetchone()[0])
+    except Error:
+        return False
 
 
 def _first_try(draft: ReceiptDraft, using: str) -> Outcome:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Self
+from typing import Final, Self
 
 from django.db import DEFAULT_DB_ALIAS, Error, connections
 
 from connectors.delivery import IngressRequest, Outcome, ReceiptDraft
 from connectors.ingress import limits, metrics
 from connectors.ingress.endpoint_facts import EndpointFacts
-from connectors.ingress.insert import insert_by_all_means, insert_draft
+from connectors.ingress.insert import insert_by_all_means, insert_draft, is_too_large
 from connectors.ingress.outage import DATABASE_UNAVAILABLE, outage
 from connectors.ingress.receipt_draft import draft_of
 from connectors.ingress.spool import spooling
@@ -23,6 +23,12 @@ from connectors.ingress.spool.spooled import identified
 from projection.logs import log_event
 from projection.runtime import wake_up
 from projection.safe_text import error_text
+
+TOO_LARGE: Final = Outcome(
+    "database_too_small",
+    507,
+    message="The delivery is larger than the database server accepts (max_allowed_packet), and was not stored.",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +57,8 @@ def store(endpoint: EndpointFacts, request: IngressRequest, arrival: Arrival, us
     """Store a verified delivery. Raises nothing that a caller or the database can cause.
 
     `accepted` (202) and `duplicate` (200) only with a committed row, `spooled` (202) only with a synced record; `conflict` (409);
-    `rate_limited` (429); `database_unavailable` and `spool_full` (503). One INSERT on connection `using`; one more read for a
-    duplicate. Must not be called inside a transaction.
+    `rate_limited` (429); `database_unavailable` and `spool_full` (503); `database_too_small` (507). One INSERT on connection `using`;
+    one more read for a duplicate. Must not be called inside a transaction.
     """
     outcome = limits.take(endpoint) or _kept(endpoint, request, arrival, using)
     metrics.count(outcome.code, endpoint.pack_name, time.perf_counter() - arrival.since)
@@ -70,9 +76,10 @@ def _kept(endpoint: EndpointFacts, request: IngressRequest, arrival: Arrival, us
         if outcome.code == spooling.SPOOLED:
             return outcome
     outcome = _insert_durably(endpoint, draft, using)
-    if outcome.code != DATABASE_UNAVAILABLE.code:
+    if outcome.code == DATABASE_UNAVAILABLE.code:
+        spooling.database_failed()
+    elif outcome.code != TOO_LARGE.code:  # which the drain sets aside, where an operator finds it
         return outcome
-    spooling.database_failed()
     return spooling.spool(endpoint, draft, arrival.microseconds)
 
 
@@ -88,9 +95,10 @@ def _insert_durably(endpoint: EndpointFacts, draft: ReceiptDraft, using: str) ->
         with outage.asking(None if draft.idempotency_hash is None else (draft.endpoint_id, draft.idempotency_hash)):
             outcome = insert_by_all_means(draft, using)
     except Error as error:
-        log_event("receive", level="error", endpoint=endpoint.slug, state="database_unavailable", error=error_text(error))
+        refusal = TOO_LARGE if is_too_large(draft, error, using) else DATABASE_UNAVAILABLE
+        log_event("receive", level="error", endpoint=endpoint.slug, state=refusal.code, error=error_text(error))
         connections[using].close()
-        return DATABASE_UNAVAILABLE
+        return refusal
     log_event(
         "receive",
         namespace=endpoint.namespace,

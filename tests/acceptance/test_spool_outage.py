@@ -128,3 +128,26 @@ def test_a_power_cut_in_the_outage_and_in_the_drain_loses_and_repeats_nothing(si
     site.start_web()
     site.until(lambda: not [*(site.folder / "spool").glob("*.journal")], "the spool is empty")
     assert sorted(stored(site)) == sorted(names)
+
+
+def test_a_body_above_the_packet_size_of_the_server_is_refused_for_good(site: Service, server: PrivateServer) -> None:
+    """Where it spools it is taken, set aside, and stored once the server accepts it."""
+    site.processes[-1].kill()
+    server.execute("SET GLOBAL max_allowed_packet = 1048576")
+    try:
+        site.start_web()
+        site.until_serving()
+        for body in (json.dumps("x" * 1_100_000).encode(), json.dumps("\n" * 400_000).encode()):
+            status, said = site.post("/ingress/default/other", body, signing.generic(body, SECRET))
+            assert (status, said["code"]) == (507, "database_too_small")
+            assert "max_allowed_packet" in said["message"]
+        small = json.dumps("x" * 900_000).encode()
+        assert site.post("/ingress/default/other", small, signing.generic(small, SECRET))[0] == 202
+        large = json.dumps({"ref": "refs/heads/main", "repository": {"id": 7}, "text": "x" * 1_100_000}).encode()
+        assert site.post(PATH, large, signing.github(large, SECRET, delivery="large", event="push"))[0] == 202
+        site.until(lambda: [*(site.folder / "spool" / "aside").glob("*.refused")], "it is set aside")
+        assert push(site, "beside")[0] == 202
+    finally:
+        server.execute("SET GLOBAL max_allowed_packet = 67108864")
+    site.manage("spool", "retry")
+    site.until(lambda: "large" in stored(site), "it is stored")

@@ -169,6 +169,21 @@ def test_after_a_conflict_that_took_long_nobody_waits_again(monkeypatch: pytest.
     assert tried.call_count == 1
 
 
+@pytest.mark.parametrize("code", [1118, 1153, 8025])
+def test_a_body_that_the_server_never_takes_is_refused_for_good(code: int) -> None:
+    ingress = open_endpoint()
+    with mock.patch.object(type(Receipt.objects), "insert_receipt", side_effect=OperationalError(code, "too large")):
+        outcome = send(ingress, b"{}")
+    assert (outcome.code, outcome.status, outcome.retry_after) == ("database_too_small", 507, None)
+    assert send(ingress, b"{}").code == "accepted"
+
+
+def test_a_large_body_on_a_lost_connection_is_not_taken_for_one_that_is_too_large() -> None:
+    ingress = open_endpoint()
+    with mock.patch.object(type(Receipt.objects), "insert_receipt", side_effect=OperationalError(2006, "gone away")):
+        assert send(ingress, b'"' + b"x" * 500_000 + b'"').code == "database_unavailable"
+
+
 def test_receiving_inside_a_transaction_is_refused() -> None:
     ingress = open_endpoint()
     with transaction.atomic(), pytest.raises(RuntimeError, match="before the commit"):
