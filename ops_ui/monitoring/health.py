@@ -40,10 +40,14 @@ def healthz(_request: HttpRequest) -> JsonResponse:
 @never_cache
 @require_safe
 def readyz(_request: HttpRequest) -> JsonResponse:
-    """200 when database, migrations and protocol are right; else 503 with `code` and `reason`. `spool` where it needs a look."""
+    """200 when database, migrations and protocol are right; else 503 with `code` and `reason`. `spool` and `warnings` where this host
+    needs a look, though it takes deliveries.
+    """
     problem = readiness()
     spool = spool_status.status()
-    more = {"spool": asdict(spool)} if spool.waiting_bytes or spool.aside_files or spool.warning else {}
+    more = (
+        {"spool": asdict(spool), "warnings": _of_this_host()} if spool.waiting_bytes or spool.aside_files or spool.warning else {}
+    )
     if problem is None:
         return JsonResponse({"ready": True, **more})
     return JsonResponse({"ready": False, "code": problem.code, "reason": problem.reason, **more}, status=503)

@@ -518,6 +518,7 @@ def test_a_full_disk_of_a_host_is_reported_while_the_host_is_ready(monkeypatch: 
     ready = Client().get("/readyz")
     assert (ready.status_code, ready.json()["ready"]) == (200, True), "it stores deliveries in the database"
     assert ready.json()["spool"]["free_bytes"] > 0
+    assert [one["code"] for one in ready.json()["warnings"]] == ["state_disk_full"]
     assert "headrace_state_disk_free_bytes " in Client().get("/metrics").content.decode()
     assert "The disk under HEADRACE_STATE_DIR is full" in console_world.client("viewer").get("/admin/").content.decode()
 
