@@ -86,22 +86,30 @@ def add_confirmation(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--yes", action="store_true", help="do not ask for confirmation (required without a terminal)")
 
 
-def demand_reason(what: str, reason: str) -> None:
-    """Before what cannot be undone. `what` says in the third person what would happen (`discards evt:1`). Raises CommandError."""
+def _warned(what: str, lasting: bool) -> str:
+    return f"{what}, which cannot be undone" if lasting else what
+
+
+def demand_reason(what: str, reason: str, *, lasting: bool = True) -> None:
+    """Before what cannot be undone (`lasting`), or takes another command to undo.
+
+    `what` says in the third person what would happen (`discards evt:1`). Raises CommandError.
+    """
     if not reason.strip():
-        raise CommandError(f"This {what}, which cannot be undone: give the reason for the audit log with --reason.")
+        raise CommandError(f"This {_warned(what, lasting)}: give the reason for the audit log with --reason.")
 
 
-def confirm(what: str, typed: object, *, yes: bool) -> None:
-    """Before what cannot be undone: `--yes` or, on a terminal, `typed` written out (a count, a name).
+def confirm(what: str, typed: object, *, yes: bool, lasting: bool = True) -> None:
+    """Before what cannot be undone (`lasting`) or changes much: `--yes` or, on a terminal, `typed` written out (a count, a name).
 
     `what` as for `demand_reason`. Raises CommandError; nothing was changed then.
     """
+    what = _warned(what, lasting)
     if yes:
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise CommandError(f"This {what}, which cannot be undone: add --yes to confirm.")
-    sys.stderr.write(f"This {printable(what)}, which cannot be undone. Type {printable(str(typed))} to confirm: ")
+        raise CommandError(f"This {what}: add --yes to confirm.")
+    sys.stderr.write(f"This {printable(what)}. Type {printable(str(typed))} to confirm: ")
     sys.stderr.flush()
     if sys.stdin.readline().strip() != str(typed):
         raise CommandError("Not confirmed; nothing was changed.")

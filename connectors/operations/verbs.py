@@ -25,7 +25,7 @@ from projection.logs import log_event
 from projection.refusals import Refused
 from projection.replay.cancel import Cancelled
 from projection.replay.decision import Replayed, Result
-from projection.replay.discard import Discarded
+from projection.replay.discard import Discarded, Restored
 from projection.runtime.wake_up import notify
 
 _sql: Final = Sender(Path(__file__).parent)
@@ -48,6 +48,16 @@ def discard(work_id: str, *, actor: str, reason: str) -> Discarded | Refused:
     return projection.replay.discard.discard(
         work_id, actor=actor, reason=reason, note=lambda outcome: note(isinstance(outcome, Discarded))
     )
+
+
+def restore(work_ids: Sequence[str], *, actor: str, reason: str) -> dict[str, Restored | Refused]:
+    """As `projection.replay.discard.restore`."""
+
+    def note(outcomes: Mapping[str, Restored | Refused]) -> None:
+        done: dict[str, dict[str, Any]] = {work_id: {} for work_id, outcome in outcomes.items() if isinstance(outcome, Restored)}
+        audit_log.record_each(actor, "work.restore", done, reason)
+
+    return projection.replay.discard.restore(work_ids, actor=actor, reason=reason, note=note)
 
 
 def cancel(work_id: str, *, actor: str, reason: str) -> Cancelled | Refused:

@@ -85,7 +85,7 @@ def _refusal(work_id: str, rows: Sequence[WorkRow], active: Mapping[str, WorkRow
     if dead.state is not State.DEAD:
         return Refused(work_id, "not_dead", f"{work_id} is {dead.state}; only dead letters can be replayed")
     if dead.discarded_at is not None:
-        return Refused(work_id, "discarded", f"{work_id} was discarded and can no longer be replayed")
+        return Refused(work_id, "discarded", f"{work_id} is discarded; restore it first (`dlq restore`), then replay it")
     if newest is not dead and newest.state not in (State.DEAD, State.CANCELLED):
         tail = OUTCOMES.get(newest.state, f"it is {newest.state}")
         return Refused(work_id, "already_replayed", f"already replayed as {newest.work_id} ({tail})")

@@ -1,5 +1,5 @@
-"""Discard: an operator sets a dead item aside. Its state stays `dead`, its evidence stays; one transaction of its own
-(docs/protocol.md#discard).
+"""Discard and restore: an operator sets dead items aside, and takes that back. Their state stays `dead`, their evidence stays; one
+transaction of its own (docs/protocol.md#discard).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from projection.logs import log_event
 from projection.models import WorkItem
 from projection.refusals import Refused
 from projection.replay.decision import not_found
+from projection.retention.erasure import erased_refusal, erased_work
 from projection.rows import WorkRow
 from projection.safe_text import storable, storable_actor
 from projection.states import NONTERMINAL, State
@@ -21,6 +22,11 @@ from projection.states import NONTERMINAL, State
 
 @dataclass(frozen=True, slots=True)
 class Discarded:
+    work_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
     work_id: str
 
 
@@ -46,6 +52,52 @@ def discard_locked(work_ids: Sequence[str], *, actor: str, reason: str) -> dict[
     if dead:
         execute("discard_work_items", ids=dead, actor=storable_actor(actor), reason=storable(reason))
     return outcomes
+
+
+def restore(
+    work_ids: Sequence[str], *, actor: str, reason: str, note: Callable[[Mapping[str, Restored | Refused]], object] | None = None
+) -> dict[str, Restored | Refused]:
+    """Take discards back (some hundreds at most): the dead letters are open again, and can be replayed. Four statements.
+
+    Refused: `not_found`, `not_dead`, `not_discarded`, `erased`. `note` as in `run_unit`.
+    """
+    outcomes = run_unit("restore", lambda: _restore_locked(work_ids), note=note)
+    for outcome in outcomes.values():
+        if isinstance(outcome, Restored):
+            log_event("restore", work_id=outcome.work_id, actor=actor, reason=reason)
+    return outcomes
+
+
+def preview_restores(work_ids: Sequence[str]) -> dict[str, Restored | Refused]:
+    """What `restore` would answer as things stand, without writing."""
+    ids = _read_ids(work_ids)
+    return _judge_restores(work_ids, {row.work_id: row for row in read_rows(ids.values()).values()})
+
+
+def _restore_locked(work_ids: Sequence[str]) -> dict[str, Restored | Refused]:
+    ids = _read_ids(work_ids)
+    locked = {row.work_id: row for row in WorkItem.objects.lock_work_items(ids.values())} if ids else {}
+    outcomes = _judge_restores(work_ids, locked)
+    discarded = tuple(locked[work_id].id for work_id, outcome in outcomes.items() if isinstance(outcome, Restored))
+    if discarded:
+        execute("restore_work_items", ids=discarded)
+    return outcomes
+
+
+def _judge_restores(work_ids: Sequence[str], rows: Mapping[str, WorkRow]) -> dict[str, Restored | Refused]:
+    erased = erased_work(row for row in rows.values() if row.discarded_at is not None)
+    return {work_id: judge_restore(work_id, row := rows.get(work_id), row is not None and row.id in erased) for work_id in work_ids}
+
+
+def judge_restore(work_id: str, row: WorkRow | None, is_erased: bool) -> Restored | Refused:
+    """Whether the discard of an item, as it is, may be taken back; `is_erased`: its events are tombstones, so it cannot run."""
+    if row is None:
+        return not_found(work_id)
+    if row.state is not State.DEAD:
+        return Refused(work_id, "not_dead", f"{work_id} is {row.state}; only discarded dead letters can be restored")
+    if row.discarded_at is None:
+        return Refused(work_id, "not_discarded", f"{work_id} is not discarded")
+    return erased_refusal(work_id) if is_erased else Restored(work_id)
 
 
 def preview_discards(work_ids: Sequence[str]) -> dict[str, Discarded | Refused]:

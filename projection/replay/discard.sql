@@ -1,10 +1,16 @@
--- What operators do to one dead item.
+-- What operators do to dead items.
 
 -- name: discard_work_items
 -- Under the items' locks, which say that they are dead and not discarded: fewer rows than given cannot be.
 UPDATE `_System_ConnectorWorkItem` FORCE INDEX (PRIMARY)
 SET DiscardedAt = UTC_TIMESTAMP(6), DiscardedBy = %(actor)s, DiscardReason = %(reason)s
 WHERE Id IN %(ids)s AND State = 'dead' AND DiscardedAt IS NULL
+
+-- name: restore_work_items
+-- Under the items' locks, which say that they are dead and discarded: fewer rows than given cannot be.
+UPDATE `_System_ConnectorWorkItem` FORCE INDEX (PRIMARY)
+SET DiscardedAt = NULL, DiscardedBy = NULL, DiscardReason = NULL
+WHERE Id IN %(ids)s AND State = 'dead' AND DiscardedAt IS NOT NULL
 
 -- name: read_replay_states
 -- The replay of each given item: (replayed WorkId, replay's WorkId, state). Index: unique ReplayOfWorkId. No row: never replayed.

@@ -127,5 +127,5 @@ def _erased_mixed(keys: Mapping[int, str]) -> set[int]:
 
 
 def erased_refusal(work_id: str) -> Refused:
-    """Why a dead item with erased inputs is not replayed."""
+    """Why a dead item with erased inputs is neither replayed nor restored."""
     return Refused(work_id, "erased", f"the events of {work_id} were erased, so it cannot run")

@@ -1,10 +1,11 @@
-"""`dlq list / show / replay / discard`: dead letters, by WorkId or by filter."""
+"""`dlq list / show / replay / discard / restore`: dead letters, by WorkId or by filter."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, get_args
 
 from django.core.management.base import CommandError, CommandParser
 
@@ -12,26 +13,33 @@ from connectors.audit_log import cli_actor
 from connectors.management.operations_command import OperationsCommand, first_line, job_answer, job_line
 from connectors.operations import bulk_jobs, dead_letters, verbs
 from connectors.operations.bulk_jobs import DEFAULT_RATE
-from connectors.operations.dead_letters import DeadLetter
+from connectors.operations.dead_letters import RESTORED_AT_ONCE, DeadLetter, discarded_pages
 from connectors.operations.work_filters import UnknownName, WorkFilter, moment
 from projection.bulk import jobs
 from projection.bulk.job_rows import JobKind, JobRow, JobState
 from projection.bulk.membership import Outcome
 from projection.cli import DONE, FINDINGS, add_confirmation, confirm, cut, demand_reason, iso, table
+from projection.database.catalogue import chunks
 from projection.refusals import Refused
 from projection.replay.decision import Deferred, Replayed
-from projection.replay.discard import Discarded
+from projection.replay.discard import Discarded, Restored, preview_restores
 
 DONE_WORDS: Final = {JobKind.REPLAY: "replayed", JobKind.DISCARD: "discarded"}
 
 
 class Command(OperationsCommand):
-    help = "Lists dead letters, shows one, replays or discards them by WorkId or by filter."
+    help = "Lists dead letters, shows one, replays, discards or restores them by WorkId or by filter."
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = self.verbs(parser)
-        sub = self.add_verb(verbs, "list", self.list_dead, "list dead letters that are not discarded, newest first")
+        sub = self.add_verb(verbs, "list", self.list_dead, "list open dead letters (neither replayed nor discarded), newest first")
         _add_filters(sub)
+        sub.add_argument(
+            "--show",
+            choices=get_args(dead_letters.Show),
+            default="open",
+            help="open (default), replayed, discarded, or all dead letters",
+        )
         sub.add_argument("--limit", type=int, default=50, help="maximum number of rows (default: %(default)s)")
         sub = self.add_verb(verbs, "show", self.show, "show a dead letter: inputs, attempts, failures, replays")
         sub.add_argument("work_id", metavar="WORKID")
@@ -40,15 +48,11 @@ class Command(OperationsCommand):
             (
                 "discard",
                 self.discard,
-                "discard dead letters: they can no longer be replayed; they stay stored until retention removes them",
+                "discard dead letters: close them without a replay; `restore` reopens them until retention removes them",
             ),
         ):
             sub = self.add_verb(verbs, name, perform, description)
-            sub.add_argument("work_ids", metavar="WORKID", nargs="*")
-            _add_filters(sub)
-            sub.add_argument("--all", action="store_true", help="select every dead letter, instead of WorkIds or filters")
-            sub.add_argument("--dry-run", action="store_true", help="show what would happen; change nothing")
-            sub.add_argument("--reason", default="", help="reason, for the audit log")
+            _add_selection(sub)
             sub.add_argument(
                 "--job",
                 action="store_true",
@@ -64,11 +68,13 @@ class Command(OperationsCommand):
                     "--retarget", action="store_true", help="use the current version of the route instead of the item's"
                 )
 
-    def list_dead(self, *, limit: int, **options: Any) -> int:
+        _add_selection(self.add_verb(verbs, "restore", self.restore, "restore discarded dead letters: they are open again"))
+
+    def list_dead(self, *, limit: int, show: dead_letters.Show, **options: Any) -> int:
         if limit < 1:
             raise CommandError("--limit must be 1 or more.")
         try:
-            found = dead_letters.dead_letters(_filter(options), limit + 1)
+            found = dead_letters.dead_letters(_filter(options), limit + 1, show)
         except UnknownName as unknown:
             raise CommandError(str(unknown)) from None
         rows = [
@@ -83,6 +89,18 @@ class Command(OperationsCommand):
     def discard(self, **options: Any) -> int:
         return self._act(JobKind.DISCARD, retarget=False, **options)
 
+    def restore(self, *, dry_run: bool, reason: str, **options: Any) -> int:
+        chosen = _chosen(options)
+        if not dry_run and not reason.strip():
+            raise CommandError("Give the reason for the audit log with --reason.")
+        act = preview_restores if dry_run else partial(verbs.restore, actor=cli_actor(), reason=reason)
+        try:
+            pages = chunks(chosen.work, RESTORED_AT_ONCE) if chosen.work else discarded_pages(chosen)
+            results = [outcome for page in pages for outcome in act(page).values()]
+        except UnknownName as unknown:
+            raise CommandError(str(unknown)) from None
+        return self._report("restored", results, {"dry_run": dry_run})
+
     def _act(
         self, kind: JobKind, *, retarget: bool, dry_run: bool, job: bool, rate: int | None, reason: str, **options: Any
     ) -> int:
@@ -93,9 +111,9 @@ class Command(OperationsCommand):
         except ValueError as wrong:
             raise CommandError(f"--rate: {wrong}.") from None
         if kind is JobKind.DISCARD and not dry_run:
-            demand_reason("discards dead letters", reason)
+            demand_reason("discards dead letters", reason, lasting=False)
         if len(chosen.work) == 1 and not (dry_run or job):
-            return self._report(kind, _act_on_one(kind, chosen.work[0], reason, retarget=retarget), {"dry_run": False})
+            return self._report(DONE_WORDS[kind], _act_on_one(kind, chosen.work[0], reason, retarget=retarget), {"dry_run": False})
         counted = _counted(kind, chosen, retarget=retarget)
         report = self._report_counts if job else self._report_job
         if dry_run:
@@ -132,14 +150,15 @@ class Command(OperationsCommand):
         is_preview = job.state is JobState.PREVIEW
         more = {"dry_run": is_preview, "after_newer": job.expected.after_newer, **({} if is_preview else {"job": job.id})}
         more_lines = _warning(job) if is_preview else [*_warning(job), f"job {job.id}"]
-        return self._report(job.kind, bulk_jobs.results(job), more, more_lines)
+        return self._report(DONE_WORDS[job.kind], bulk_jobs.results(job), more, more_lines)
 
-    def _report(self, kind: JobKind, results: Iterable[Outcome], more: dict[str, Any], more_lines: Sequence[str] = ()) -> int:
+    def _report(
+        self, word: str, results: Iterable[Outcome | Restored], more: dict[str, Any], more_lines: Sequence[str] = ()
+    ) -> int:
         found = list(results)
-        done = [one for one in found if isinstance(one, Replayed | Discarded)]
+        done = [one for one in found if isinstance(one, Replayed | Discarded | Restored)]
         refused = [one for one in found if isinstance(one, Refused)]
         deferred = [one for one in found if isinstance(one, Deferred)]
-        word = DONE_WORDS[kind]
         would = f"would be {word}" if more["dry_run"] else word
         lines = [f"{would}: {one.work_id}{_replay_of(one)}" for one in done]
         lines += [f"refused: {one.id}: {one.reason}" for one in refused]
@@ -168,7 +187,7 @@ def _confirm(counted: JobRow, *, yes: bool) -> None:
     """Raises CommandError, and drops the preview, unless the discard of so many was confirmed."""
     count = counted.expected.possible
     try:
-        confirm(f"discards {count} dead letter{'' if count == 1 else 's'}", count, yes=yes)
+        confirm(f"discards {count} dead letter{'' if count == 1 else 's'}", count, yes=yes, lasting=False)
     except CommandError:
         jobs.drop(counted.id)
         raise
@@ -180,7 +199,7 @@ def _preview(job: JobRow) -> dict[str, Any]:
     return {"kind": job.kind.value, "total": job.expected.total, **expected}
 
 
-def _replay_of(one: Replayed | Discarded) -> str:
+def _replay_of(one: Replayed | Discarded | Restored) -> str:
     return f" as {one.replay_work_id}" if isinstance(one, Replayed) and one.replay_work_id else ""
 
 
@@ -191,6 +210,14 @@ def _warning(job: JobRow) -> list[str]:
         if count
         else []
     )
+
+
+def _add_selection(parser: CommandParser) -> None:
+    parser.add_argument("work_ids", metavar="WORKID", nargs="*")
+    _add_filters(parser)
+    parser.add_argument("--all", action="store_true", help="select every dead letter, instead of WorkIds or filters")
+    parser.add_argument("--dry-run", action="store_true", help="show what would happen; change nothing")
+    parser.add_argument("--reason", default="", help="reason, for the audit log")
 
 
 def _add_filters(parser: CommandParser) -> None:

@@ -14,7 +14,7 @@ from connectors.management.operations_command import OperationsCommand, first_li
 from connectors.operations import verbs
 from connectors.operations.traced import TracedItem
 from connectors.operations.work_filters import UnknownName, WorkFilter, work_items
-from projection.cli import DONE, FINDINGS, cut, iso, table
+from projection.cli import DONE, FINDINGS, add_confirmation, confirm, cut, demand_reason, iso, table
 from projection.refusals import Refused
 from projection.states import State
 
@@ -41,6 +41,8 @@ class Command(OperationsCommand):
             sub = self.add_verb(verbs, name, perform, description)
             sub.add_argument("work_ids", metavar="WORKID", nargs="+")
             sub.add_argument("--reason", default="", help="reason, for the audit log")
+            if name == "cancel":
+                add_confirmation(sub)
 
     def list_items(self, *, state: list[str] | None, route: str, flow: str, source: str, limit: int, **_options: Any) -> int:
         if limit < 1:
@@ -64,7 +66,11 @@ class Command(OperationsCommand):
         )
         return DONE
 
-    def cancel(self, *, work_ids: list[str], reason: str, **_options: Any) -> int:
+    def cancel(self, *, work_ids: list[str], reason: str, yes: bool, **_options: Any) -> int:
+        count = len(set(work_ids))
+        what = f"cancels {count} work item{'' if count == 1 else 's'}"
+        demand_reason(what, reason)
+        confirm(what, count, yes=yes)
         return self._each("cancelled", work_ids, partial(verbs.cancel, actor=cli_actor(), reason=reason))
 
     def retry_now(self, *, work_ids: list[str], reason: str, **_options: Any) -> int:

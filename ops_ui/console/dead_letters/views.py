@@ -24,8 +24,9 @@ from ops_ui.console.lists.exports import Export
 from ops_ui.console.pages import Urls, page, show
 from projection.database import clock
 from projection.models import WorkItem
+from projection.refusals import Refused
 from projection.replay.decision import Replayed
-from projection.replay.discard import Discarded
+from projection.replay.discard import Discarded, Restored
 from projection.states import State
 
 
@@ -42,6 +43,7 @@ def listing(request: HttpRequest) -> HttpResponseBase:
     found = dead_reads.find(filters, cursor)
     may_replay = request.user.has_perm("projection.replay_workitem")
     may_discard = request.user.has_perm("projection.discard_workitem")
+    shows_discarded = filters.given().get("show") == "discarded"
     context = {
         "filter": filters,
         "is_filtered": bool(filters.given()),
@@ -51,6 +53,8 @@ def listing(request: HttpRequest) -> HttpResponseBase:
         "at_start": cursor is None,
         "may_replay": may_replay,
         "may_discard": may_discard,
+        "shows_discarded": shows_discarded,
+        "chosen_go_to": f"admin:{_verb(may_replay, shows_discarded)}",
         "by": heat.DAYS if request.GET.get("by") == heat.DAYS else heat.HOURS,
     }
     if cursor is None:
@@ -60,6 +64,13 @@ def listing(request: HttpRequest) -> HttpResponseBase:
     if request.headers.get("HX-Request"):
         return render(request, "console/dead_letters/dead_letters_live.html", context)
     return show(request, "console/dead_letters/dead_letters.html", "Dead letters", **context)
+
+
+def _verb(may_replay: bool, shows_discarded: bool) -> str:
+    """What the form of the list does unless another button is pressed."""
+    if shows_discarded:
+        return "restore"
+    return "replay_preview" if may_replay else "discard_preview"
 
 
 def _reader(filters: DeadLetterFilter) -> Callable[[keyset.Cursor | None, int], keyset.Page]:
@@ -106,9 +117,26 @@ def discard(request: HttpRequest) -> HttpResponse:
         work_id, reason = named
         result = verbs.discard(work_id, actor=actor_of(request), reason=reason)
         if isinstance(result, Discarded):
-            messages.success(request, "Discarded. The dead letter stays visible until its retention period ends.")
+            messages.success(request, "Discarded. Until its retention period ends, you can restore the dead letter.")
         else:
             messages.warning(request, f"{work_id} was not discarded: {result.reason}")
+    return back(request, "admin:dead_letters")
+
+
+@action("projection.discard_workitem")
+def restore(request: HttpRequest) -> HttpResponse:
+    """Takes back the discard of the items named by `work`, at most a page of the list, for `reason`."""
+    chosen = request.POST.getlist("work")[: keyset.PAGE_SIZE]
+    if not chosen:
+        messages.error(request, "Nothing was restored: select at least one discarded dead letter.")
+    elif reason := reason_of(request, "Nothing was restored"):
+        outcomes = verbs.restore(chosen, actor=actor_of(request), reason=reason)
+        done = sum(isinstance(one, Restored) for one in outcomes.values())
+        if done:
+            messages.success(request, f"Restored {done} dead letter{'' if done == 1 else 's'}. You can replay them again.")
+        for one in outcomes.values():
+            if isinstance(one, Refused):
+                messages.warning(request, f"{one.id} was not restored: {one.reason}.")
     return back(request, "admin:dead_letters")
 
 
@@ -125,6 +153,7 @@ def _named(request: HttpRequest, undone: str) -> tuple[str, str] | None:
 URLS: Final[Urls] = (
     ("dead-letters/replay/", replay, "replay"),
     ("dead-letters/discard/", discard, "discard"),
+    ("dead-letters/restore/", restore, "restore"),
     ("dead-letters/", listing, "dead_letters"),
     ("dead-letters/<ascii:work_id>/", detail, "dead_letter"),
 )

@@ -106,6 +106,8 @@ def offers(user: HasPermissions, item: WorkItem) -> list[Offer]:
     if state is State.DEAD and item.discarded_at is None:
         found += _offer(user, "replay_workitem", "Replay", reverse("admin:replay"))
         found += _offer(user, "discard_workitem", "Discard", reverse("admin:discard"), ends_work=True)
+    if state is State.DEAD and item.discarded_at is not None:
+        found += _offer(user, "discard_workitem", "Restore", reverse("admin:restore"))
     if state is State.RETRY:
         found += _offer(user, "retry_workitem", "Retry now", reverse("admin:retry_now", args=[item.work_id]))
     if state in CANCELLABLE:

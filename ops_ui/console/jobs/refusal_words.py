@@ -10,7 +10,7 @@ _WORDS: Final = {
     "already_replayed": "already replayed, and that replay has not failed",
     "cancelled": "the job was cancelled before this item",
     "class_change": "the current version of the route has another mode; replay it under its original version",
-    "discarded": "discarded; discarded dead letters cannot be replayed",
+    "discarded": "discarded; restore it first, then replay it",
     "erased": "its events were erased, so it cannot run",
     "failed": "the replay failed with an error",
     "kind_change": "the current version of the route emits another event kind; replay it under its original version",

@@ -46,3 +46,11 @@ def test_a_reason_is_demanded(reason: str) -> None:
     with pytest.raises(CommandError, match="This discards evt:1, which cannot be undone: give the reason"):
         demand_reason("discards evt:1", reason)
     demand_reason("discards evt:1", "vendor gone")
+
+
+def test_what_can_be_taken_back_is_not_called_lasting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    with pytest.raises(CommandError, match=r"^This discards 523 dead letters: add --yes to confirm\.$"):
+        confirm("discards 523 dead letters", 523, yes=False, lasting=False)
+    with pytest.raises(CommandError, match=r"^This discards evt:1: give the reason for the audit log with --reason\.$"):
+        demand_reason("discards evt:1", "", lasting=False)

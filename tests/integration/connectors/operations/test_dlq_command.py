@@ -1,4 +1,4 @@
-"""`dlq list / show / replay / discard`, by WorkId and by filter."""
+"""`dlq list / show / replay / discard / restore`, by WorkId and by filter."""
 
 from __future__ import annotations
 
@@ -35,16 +35,26 @@ def listed(*arguments: str) -> list[str]:
     return sorted(row["work_id"] for row in answer["dead_letters"])
 
 
-def test_the_list_has_undiscarded_dead_work_with_its_replay(pack: Pack) -> None:
-    one = dead(pack, "1")
-    dead(pack, "2", discarded_at=now())
+def test_the_list_shows_what_is_open_and_the_rest_by_option(pack: Pack) -> None:
+    replayed, discarded, is_open = dead(pack, "1"), dead(pack, "2", discarded_at=now()), dead(pack, "4")
     work_row(event_row(PAGES, source_id="3"), "processed")
+    replay_row(replayed, "processed")
+    assert listed() == [is_open.work_id]
+    assert listed("--show", "replayed") == [replayed.work_id]
+    assert listed("--show", "discarded") == [discarded.work_id]
+    assert listed("--show", "all") == sorted([replayed.work_id, discarded.work_id, is_open.work_id])
+    assert listed("--show", "discarded", "--source", "contact:2") == [discarded.work_id]
+    assert listed("--show", "discarded", "--source", "contact:4") == []
+
+
+def test_a_replayed_dead_letter_is_listed_with_its_replay(pack: Pack) -> None:
+    one = dead(pack, "1")
     again = replay_row(one, "processed")
-    code, answer = run("dlq", "list")
+    code, answer = run("dlq", "list", "--show", "replayed")
     assert code == 0
     (row,) = answer["dead_letters"]
     assert (row["work_id"], row["replay_work_id"], row["replay_state"]) == (one.work_id, again.work_id, "processed")
-    assert one.work_id in say("dlq", "list")[1]
+    assert one.work_id in say("dlq", "list", "--show", "all")[1]
 
 
 def test_a_list_that_is_cut_says_so(pack: Pack) -> None:
@@ -156,7 +166,7 @@ def test_replay_by_filter_leaves_out_what_was_replayed_before(pack: Pack) -> Non
     assert [row["work_id"] for row in answer["replayed"]] == [two.work_id]
 
 
-@pytest.mark.parametrize("verb", ["replay", "discard"])
+@pytest.mark.parametrize("verb", ["replay", "discard", "restore"])
 def test_a_bulk_never_means_everything_by_mistake(pack: Pack, verb: str) -> None:
     item = dead(pack, "1")
     assert run("dlq", verb)[0] == 2
@@ -187,6 +197,35 @@ def test_discard_by_filter_and_by_work_id(pack: Pack) -> None:
     assert sorted(row["code"] for row in answer["refused"]) == ["already_discarded", "not_dead"]
     dry = run("dlq", "discard", one.work_id, alive.work_id, "--dry-run")[1]
     assert dry["refused"] == answer["refused"]
+
+
+def test_discarded_dead_letters_are_restored_by_filter_by_name_and_all_together(pack: Pack) -> None:
+    one, two = (dead(pack, str(n), last_error="timeout", discarded_at=now()) for n in (1, 2))
+    three, is_open = dead(pack, "3", discarded_at=now()), dead(pack, "4", last_error="timeout")
+    assert run("dlq", "restore", "--all")[1]["error"]["reason"] == "Give the reason for the audit log with --reason."
+    dry = run("dlq", "restore", "--error", "timeout", "--dry-run")[1]
+    assert WorkItem.objects.exclude(discarded_at=None).count() == 3
+    code, answer = run("dlq", "restore", "--error", "timeout", "--reason", "by mistake")
+    assert (code, answer["restored"]) == (0, [{"work_id": one.work_id}, {"work_id": two.work_id}])
+    assert dry["restored"] == answer["restored"]
+    entries = AuditEntry.objects.filter(action="work.restore", reason="by mistake").values_list("target", flat=True)
+    assert sorted(entries) == sorted([one.work_id, two.work_id])
+    code, answer = run("dlq", "restore", three.work_id, is_open.work_id, "--reason", "x")
+    assert (code, [row["code"] for row in answer["refused"]]) == (1, ["not_discarded"])
+    assert listed() == sorted(item.work_id for item in (one, two, three, is_open))
+    run("dlq", "discard", "--all", "--reason", "x", "--yes")
+    assert listed() == []
+    assert "4 restored, 0 refused" in say("dlq", "restore", "--all", "--reason", "x")[1]
+    assert len(listed()) == 4
+    assert run("dlq", "replay", one.work_id)[0] == 0
+
+
+def test_all_pages_of_discarded_dead_letters_are_restored(pack: Pack, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("connectors.operations.dead_letters.RESTORED_AT_ONCE", 2)
+    for number in range(5):
+        dead(pack, str(number), discarded_at=now())
+    assert len(run("dlq", "restore", "--all", "--reason", "x")[1]["restored"]) == 5
+    assert len(listed()) == 5
 
 
 def test_show_is_the_detail_of_the_item(pack: Pack) -> None:

@@ -18,6 +18,7 @@ from projection.job_models import Job
 from projection.limits.circuit_breaker import key_of
 from projection.models import Destination, Event, LaneHold, WorkItem
 from projection.states import State
+from tests.support import rows as written
 from tests.support.deliveries import change
 from tests.support.flows_of_tests import recording
 from tests.support.jobs_by_hand import dead_letters, fixed, start
@@ -31,14 +32,16 @@ TOUCHED = (Destination, Event, Job, LaneHold, Receipt, WorkItem)
 
 @dataclass
 class Site:
-    """A dead letter, one that waits to retry, a pending one, one that is held, a parked destination, a quarantined receipt, two jobs."""
+    """Dead letters (one discarded), pending and held work, a parked destination,
+    a quarantined receipt, two jobs."""
 
     running: int
     paused: int
+    discarded: str
 
     @staticmethod
     def work(state: str) -> str:
-        return str(WorkItem.objects.filter(state=state).order_by("id")[0].work_id)
+        return str(WorkItem.objects.filter(state=state, discarded_at=None).order_by("id")[0].work_id)
 
 
 @pytest.fixture
@@ -52,17 +55,19 @@ def site() -> Site:
         verbs.hold(find_lanes("contact:4")[0], **WHO)
         running, paused = fixed(start()), fixed(start())
         bulk_jobs.pause(paused.id, **WHO)
+    discarded = written.work_row(written.event_row(written.PAGES), "dead", discarded_at=clock.now())
     until = clock.now() + timedelta(hours=1)
     parked = {"state": "open", "failures": 9, "openings": 1, "last_work_id": "", "last_error": "", "parked_at": clock.now()}
     Destination.objects.create(name_key=key_of("api"), name="api", parked_until=until, **parked)
     ingress.send(change(5))
     Receipt.objects.filter(state="pending").update(state="quarantined", attempts=5)
-    return Site(running.id, paused.id)
+    return Site(running.id, paused.id, discarded.work_id)
 
 
 VERBS: dict[str, Callable[[Site], object]] = {
     "work.replay": lambda site: verbs.replay([site.work("dead")], **WHO),
     "work.discard": lambda site: verbs.discard(site.work("dead"), **WHO),
+    "work.restore": lambda site: verbs.restore([site.discarded], **WHO),
     "work.cancel": lambda site: verbs.cancel(site.work("pending"), **WHO),
     "work.retry_now": lambda site: verbs.retry_now(site.work("retry"), **WHO),
     "lane.hold": lambda _: verbs.hold(find_lanes("contact:3")[0], **WHO),

@@ -112,10 +112,20 @@ def test_retry_now_leaves_an_audit_entry_and_refuses_what_does_not_wait() -> Non
     assert code == 1
 
 
+@pytest.mark.parametrize(("forgotten", "said"), [(("--reason", "x"), "add --yes"), (("--yes",), "--reason")])
+def test_cancel_asks_for_a_reason_and_a_confirmation(forgotten: tuple[str, ...], said: str) -> None:
+    waiting = work_row(event_row(PAGES), "retry")
+    code, answer = run("work", "cancel", waiting.work_id, *forgotten)
+    assert code == 2
+    assert answer["error"]["reason"].startswith("This cancels 1 work item, which cannot be undone: ")
+    assert said in answer["error"]["reason"]
+    assert WorkItem.objects.get(id=waiting.id).state == "retry"
+
+
 def test_cancel_ends_waiting_work_and_refuses_what_runs() -> None:
     waiting = work_row(event_row(PAGES, source_id="1"), "retry")
     running = work_row(event_row(PAGES, source_id="2"), "processing")
-    code, answer = run("work", "cancel", waiting.work_id, running.work_id, "ü", "--reason", "wrong")
+    code, answer = run("work", "cancel", waiting.work_id, running.work_id, "ü", "--reason", "wrong", "--yes")
     assert code == 1
     assert answer["cancelled"] == [{"work_id": waiting.work_id}]
     assert [one["code"] for one in answer["refused"]] == ["processing", "not_found"]

@@ -63,10 +63,25 @@ class TestWork:
     def test_a_dead_letter_is_discarded(self, client: Client) -> None:
         dead = item(State.DEAD)
         (message,) = act(client, "/admin/dead-letters/discard/", work=[dead.work_id])
-        assert message.startswith("Discarded. The dead letter stays visible")
+        assert message.startswith("Discarded. Until its retention period ends, you can restore")
         dead.refresh_from_db()
         assert (dead.state, dead.discarded_by, dead.discard_reason) == (State.DEAD, "operator", BECAUSE)
         assert entries() == [("work.discard", dead.work_id, "operator", BECAUSE)]
+
+    def test_discarded_dead_letters_are_restored(self, client: Client) -> None:
+        gone = [rows.work_row(rows.event_row(rows.PAGES, source_id=str(n)), State.DEAD, discarded_at=now()) for n in range(2)]
+        assert "Restore selected" in client.get("/admin/dead-letters/?show=discarded").content.decode()
+        page = client.get(f"/admin/dead-letters/{gone[0].work_id}/").content.decode()
+        assert "Restore" in page
+        assert "Replay</button>" not in " ".join(page.split())
+        (message,) = act(client, "/admin/dead-letters/restore/", work=[one.work_id for one in gone])
+        assert message == "Restored 2 dead letters. You can replay them again."
+        assert not WorkItem.objects.exclude(discarded_at=None).exists()
+        assert sorted(entries()) == sorted(("work.restore", one.work_id, "operator", BECAUSE) for one in gone)
+        (message,) = act(client, "/admin/dead-letters/restore/", work=[gone[0].work_id])
+        assert message.endswith("was not restored: " + gone[0].work_id + " is not discarded.")
+        (message,) = act(client, "/admin/dead-letters/restore/", work=[])
+        assert message.startswith("Nothing was restored")
 
     def test_several_are_the_work_of_a_job(self, client: Client) -> None:
         one, two = (rows.work_row(rows.event_row(rows.PAGES, source_id=str(n)), State.DEAD) for n in range(2))
@@ -112,7 +127,7 @@ class TestWork:
             return re.findall(r'<button type="submit"\s+formaction="[^"]*"[^>]*>\s*([^<]*?)\s*</button>', content)
 
         assert offered(State.DEAD) == ["Replay", "Discard"]
-        assert offered(State.DEAD, discarded_at=now()) == []
+        assert offered(State.DEAD, discarded_at=now()) == ["Restore"]
         assert offered(State.RETRY) == ["Retry now", "Cancel"]
         assert offered(State.PENDING) == ["Cancel"]
         assert offered(State.BLOCKED) == ["Cancel"]

@@ -195,6 +195,12 @@ def dead() -> tuple[dict[str, Any], dict[str, Any]]:
     return {}, {"work": [rows.work_row(rows.event_row(facts), State.DEAD).work_id]}
 
 
+def discarded() -> tuple[dict[str, Any], dict[str, Any]]:
+    prepared = dead()
+    WorkItem.objects.update(discarded_at=now())
+    return prepared
+
+
 def waiting(state: str) -> Callable[[], tuple[dict[str, Any], dict[str, Any]]]:
     return lambda: ({"work_id": work(state).work_id}, {})
 
@@ -263,6 +269,7 @@ def preview(kind: JobKind) -> Callable[[], tuple[dict[str, Any], dict[str, Any]]
 SUCCESSES = (
     Success("replay", "work.replay", dead, lambda: WorkItem.objects.count() == 2),
     Success("discard", "work.discard", dead, lambda: WorkItem.objects.exclude(discarded_at=None).count() == 1),
+    Success("restore", "work.restore", discarded, lambda: WorkItem.objects.filter(discarded_at=None).count() == 1),
     Success("retry_now", "work.retry_now", waiting(State.RETRY), lambda: WorkItem.objects.get().run_after <= now()),
     Success("cancel_work", "work.cancel", waiting(State.PENDING), lambda: WorkItem.objects.get().state == State.CANCELLED),
     Success("hold_lane", "lane.hold", lane(held=False), LaneHold.objects.exists),

@@ -1,4 +1,4 @@
-"""Discard and retry now: each a guarded change of one row."""
+"""Discard, restore and retry now: each a guarded change of rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from projection.database.clock import now
 from projection.models import WorkItem
 from projection.refusals import Refused
 from projection.replay.cancel import retry_now
-from projection.replay.discard import Discarded, discard
+from projection.replay.discard import Discarded, Restored, discard, preview_restores, restore
+from projection.retention.erasure import ERASED_TEXT, erase_facts
 from tests.support.rows import LONG_AGO, PAGES, event_row, replay_row, work_row
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -61,6 +62,46 @@ def test_an_item_whose_replay_ended_can_be_discarded() -> None:
     dead = work_row(event_row(), "dead")
     replay_row(dead, "dead")
     assert isinstance(discard(dead.work_id, actor="ann", reason=""), Discarded)
+
+
+def restored(*items: WorkItem) -> dict[str, Restored | Refused]:
+    ids = [item.work_id for item in items]
+    told = preview_restores(ids)
+    outcomes = restore(ids, actor="ann", reason="by mistake")
+    assert told == outcomes
+    return outcomes
+
+
+def test_a_discarded_item_is_restored_as_it_was_and_can_be_discarded_again() -> None:
+    item = work_row(event_row(), "dead", last_error="no")
+    before = WorkItem.objects.values().get(id=item.id)
+    discard(item.work_id, actor="ann", reason="vendor gone")
+    assert restored(item) == {item.work_id: Restored(item.work_id)}
+    assert WorkItem.objects.values().get(id=item.id) == before
+    assert isinstance(discard(item.work_id, actor="ann", reason="again"), Discarded)
+
+
+def test_only_what_is_discarded_is_restored() -> None:
+    dead, gone, done = (
+        work_row(event_row(PAGES, source_id=str(n)), state, **columns)
+        for n, (state, columns) in enumerate([("dead", {}), ("dead", {"discarded_at": LONG_AGO}), ("processed", {})])
+    )
+    outcomes = restored(dead, gone, done)
+    assert [getattr(one, "code", "restored") for one in outcomes.values()] == ["not_discarded", "restored", "not_dead"]
+    assert [one.code for one in restore(["csp:unknown", "ü"], actor="ann", reason="").values()] == ["not_found", "not_found"]
+    done.refresh_from_db()
+    assert (done.state, done.discarded_at) == ("processed", None)
+
+
+def test_what_was_erased_is_not_restored() -> None:
+    event = event_row(PAGES)
+    item = work_row(event, "dead", discarded_at=LONG_AGO, last_error="of a person")
+    erase_facts([event.id], 1)
+    (outcome,) = restored(item).values()
+    assert isinstance(outcome, Refused)
+    assert outcome.code == "erased"
+    item.refresh_from_db()
+    assert (item.discarded_at, item.last_error) == (LONG_AGO, ERASED_TEXT)
 
 
 def test_retry_now_ends_the_wait_alone() -> None:

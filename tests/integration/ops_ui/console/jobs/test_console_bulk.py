@@ -214,7 +214,7 @@ class TestCounting:
         made = preview(client, work=[replayed.work_id, dead("2", discarded_at=now()).work_id])
         content = client.get(f"{LIST}previews/{made.id}/").content.decode()
         assert "already replayed, and that replay has not failed" in content
-        assert "discarded dead letters cannot be replayed" in content
+        assert "discarded; restore it first" in content
 
     def test_an_order_that_could_suffer_is_a_warning(self, client: Client) -> None:
         with recording() as seen:
