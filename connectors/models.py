@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, NoReturn
 
 from django.db import models
@@ -176,6 +177,7 @@ class Connection(models.Model):
     url = columns.name("Url", 2000)
     secrets = columns.text("Secrets", default="")
     settings = columns.text("Settings", default="{}")
+    """JSON object: `disabled` true where an operator disabled it."""
     created_at = models.DateTimeField(db_column="CreatedAt")
 
     class Meta:
@@ -184,6 +186,11 @@ class Connection(models.Model):
 
     def __str__(self) -> str:
         return str(self.name)
+
+    @property
+    def is_disabled(self) -> bool:
+        """Whether flows post nothing to it."""
+        return bool(json.loads(self.settings or "{}").get("disabled"))
 
 
 class Receipt(models.Model):

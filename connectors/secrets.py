@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -57,13 +58,36 @@ def live(text: str, now: datetime) -> list[str]:
     return [entry["secret"] for entry in decrypt(text) if is_live(entry, now)]
 
 
-def is_live(entry: dict[str, Any], now: datetime) -> bool:
-    """Whether one entry counts at `now`; an expiry without a zone is UTC."""
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Secrets as a cache keeps them: with their ends, so that each ends when it is said to, not when the cache reads again."""
+
+    entries: tuple[tuple[str, datetime | None], ...] = field(repr=False)
+    """(secret, its end), in stored order."""
+
+    def at(self, now: datetime) -> tuple[str, ...]:
+        """Those that count at `now` (aware)."""
+        return tuple(secret for secret, ends in self.entries if ends is None or ends > now)
+
+
+def kept(text: str) -> Kept:
+    """All secrets of a column text. Raises SecretsUnreadable."""
+    return Kept(tuple((entry["secret"], end_of(entry)) for entry in decrypt(text)))
+
+
+def end_of(entry: dict[str, Any]) -> datetime | None:
+    """When an entry ends; None: it does not. An expiry without a zone is UTC."""
     expires = entry.get("expires_at")
     if not expires:
-        return True
+        return None
     at = datetime.fromisoformat(expires)
-    return (at if at.tzinfo else at.replace(tzinfo=UTC)) > now
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def is_live(entry: dict[str, Any], now: datetime) -> bool:
+    """Whether one entry counts at `now`."""
+    ends = end_of(entry)
+    return ends is None or ends > now
 
 
 def rewrap(text: str) -> str:

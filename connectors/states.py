@@ -20,7 +20,9 @@ LIVE_PACK_STATES: Final = (PackState.INSTALLED, PackState.DISABLED)
 
 
 class EndpointState(StrEnum):
-    """`enabled` → `removed` with its pack; a new endpoint of the same slug brings the row back."""
+    """`enabled` → `disabled` and back; either → `removed`, alone or with its pack; a new endpoint of the same slug brings the row back."""
 
     ENABLED = "enabled"
+    DISABLED = "disabled"
+    """Answers 503, or 410 where the operator chose to discard."""
     REMOVED = "removed"

@@ -1,4 +1,4 @@
-"""Values read from the database and kept for a stated time, per process."""
+"""Values read from the database and kept for a stated time, per process. What ends at a stated moment is kept with its end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ LARGEST: Final = 4096
 
 
 class TimedCache(Generic[K, V]):
-    """`cache(key)` is `load(key)`, at most `seconds` old. Threads may load the same key twice; an error of `load` is never kept."""
+    """`cache(key)` is `load(key)`, at most `seconds` old. Threads may load the same key twice; an error of `load` is never kept.
+
+    `current` makes of a kept value what it is at the moment of the call, e.g. without a secret that has ended since.
+    """
 
     def __init__(
         self,
@@ -28,8 +31,10 @@ class TimedCache(Generic[K, V]):
         seconds: float = KEPT_SECONDS,
         clock: Callable[[], float] = time.monotonic,
         largest: int = LARGEST,
+        current: Callable[[V], V] | None = None,
     ) -> None:
         self._load, self._seconds, self._clock, self._largest = load, seconds, clock, largest
+        self._current = current or (lambda value: value)
         self._kept: dict[K, tuple[float, V]] = {}
         self._lock = threading.Lock()
 
@@ -38,20 +43,20 @@ class TimedCache(Generic[K, V]):
         with self._lock:
             kept = self._kept.get(key)
         if kept is not None and started - kept[0] < self._seconds:
-            return kept[1]
+            return self._current(kept[1])
         value = self._load(key)
         with self._lock:
             self._kept.pop(key, None)
             if len(self._kept) >= self._largest:
                 del self._kept[next(iter(self._kept))]
             self._kept[key] = (started, value)
-        return value
+        return self._current(value)
 
     def last(self, key: K) -> tuple[float, V] | None:
         """(age in seconds, value) of what was loaded last, however old; None = nothing is kept any more. Loads nothing."""
         with self._lock:
             kept = self._kept.get(key)
-        return None if kept is None else (self._clock() - kept[0], kept[1])
+        return None if kept is None else (self._clock() - kept[0], self._current(kept[1]))
 
     def forget(self) -> None:
         """Read everything again (tests; after a change in this process)."""

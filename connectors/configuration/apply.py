@@ -1,12 +1,14 @@
 """Configuration as code: make the database what a file says, in one transaction; a dry run is the same transaction, rolled back.
 
-Applying adds and changes; it removes nothing. What the database has beside the file is reported by `diff` as drift.
+Applying adds and changes; it removes what the database has beside the file only where it is named to it (`prune`). Else `diff` reports
+that as drift.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from connectors import audit_log
@@ -22,6 +24,7 @@ from connectors.configuration.routes import RouteDraft
 from connectors.configuration.stored_secrets import Secret
 from connectors.ingress.limit_values import EndpointLimits
 from connectors.models import Connection
+from connectors.states import EndpointState, PackState
 from projection.database.transactions import run_unit
 
 
@@ -57,14 +60,17 @@ class _Run:
 APPLY_ACTION: Final = "config.apply"
 
 
-def apply(configuration: Configuration, *, actor: str, reason: str = "", dry_run: bool = False) -> Report:
+def apply(
+    configuration: Configuration, *, actor: str, reason: str = "", dry_run: bool = False, prune: Collection[Extra] = ()
+) -> Report:
     """Make the namespace what the file says; applying again changes nothing. One transaction: all of it, or nothing.
 
+    `prune`: what an earlier report named as extra and is to be removed; whatever else has come since stays.
     Raises BadConfiguration with a line for each part that is refused (unknown pack, missing secret …).
     """
 
     def unit() -> Report:
-        report = _pass(configuration, actor, reason, dry_run)
+        report = _pass(configuration, actor, reason, dry_run, prune)
         if dry_run:
             raise _RolledBack(report)
         return report
@@ -75,7 +81,7 @@ def apply(configuration: Configuration, *, actor: str, reason: str = "", dry_run
         return undone.report
 
 
-def _pass(configuration: Configuration, actor: str, reason: str, dry_run: bool) -> Report:
+def _pass(configuration: Configuration, actor: str, reason: str, dry_run: bool, prune: Collection[Extra]) -> Report:
     run = _Run(configuration.namespace, actor, reason)
     lock_namespace(configuration.namespace)
     for name, connection in configuration.connections.items():
@@ -86,12 +92,14 @@ def _pass(configuration: Configuration, actor: str, reason: str, dry_run: bool) 
                 _endpoint(run, name, slug, endpoint)
     for key, route in configuration.routes.items():
         _route(run, key, route)
+    _prune(run, [extra for extra in _extras(configuration) if extra in prune])
     if run.problems:
         raise BadConfiguration(run.problems)
+    run.warnings.extend(_disabled(configuration))
     report = Report(run.namespace, dry_run, tuple(run.steps), tuple(run.warnings), tuple(_extras(configuration)))
     if report.changes_something:
-        counts = {outcome: len(report.of(outcome)) for outcome in ("created", "changed", "unchanged")}
-        changed = counts["created"] + counts["changed"]
+        counts = {outcome: len(report.of(outcome)) for outcome in ("created", "changed", "unchanged", "removed")}
+        changed = sum(counts.values()) - counts["unchanged"]
         audit_log.record(actor, APPLY_ACTION, run.namespace, reason, count=changed, detail=counts)
     return report
 
@@ -153,6 +161,40 @@ def _route(run: _Run, key: str, section: RouteSection) -> None:
         return Step("route", key, "changed", (f"version: {published.route_facts.version}", *published.changes))
 
     run.attempt(f"routes.{key}", put)
+
+
+def _disabled(configuration: Configuration) -> Iterator[str]:
+    """What the file names and an operator has disabled: applying leaves it so."""
+    for row in live_packs(configuration.namespace):
+        if row.name in configuration.packs and row.state == PackState.DISABLED:
+            yield f"pack {row.name} is disabled; to accept deliveries again, run `packs enable {row.name}`"
+    named = {slug for section in configuration.packs.values() for slug in section.endpoint}
+    for line in endpoints.lines(configuration.namespace):
+        if line.slug in named and line.state == EndpointState.DISABLED:
+            yield f"endpoint {line.slug} is disabled; to accept deliveries again, run `endpoints enable {line.slug}`"
+    for connection in Connection.objects.filter(namespace=configuration.namespace).order_by("name"):
+        if connection.name in configuration.connections and connection.is_disabled:
+            yield f"connection {connection.name} is disabled; to post to it again, run `connections enable {connection.name}`"
+
+
+def _prune(run: _Run, extras: Sequence[Extra]) -> None:
+    """Remove these: routes before the packs and connections that they use. A pack takes its own endpoints and routes along."""
+    shared = {"actor": run.actor, "reason": run.reason}
+    removals: dict[Kind, Callable[[str], object]] = {
+        "route": lambda name: routes.retire(run.namespace, name, **shared),
+        "endpoint": lambda name: endpoints.remove(run.namespace, name, **shared),
+        "pack": lambda name: packs.remove(run.namespace, name, **shared),
+        "connection": lambda name: connections.remove(run.namespace, name, **shared),
+    }
+    for kind, remove in removals.items():
+        for extra in extras:
+            if extra.kind == kind:
+                run.attempt(f"{kind} {extra.name}", partial(_removed, kind, extra.name, remove))
+
+
+def _removed(kind: Kind, name: str, remove: Callable[[str], object]) -> Step:
+    remove(name)
+    return Step(kind, name, "removed")
 
 
 def draft_of(key: str, section: RouteSection) -> RouteDraft:

@@ -1,16 +1,27 @@
-"""Connections: where flows such as `http_forward` post to. One transaction (or the caller's), under the namespace's lock."""
+"""Connections: where flows such as `http_forward` post to; put, disable, enable, remove.
+
+One transaction (or the caller's), under the namespace's lock.
+"""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 from connectors import audit_log
 from connectors.configuration import stored_secrets
-from connectors.configuration.change import lock_namespace, one_unit
+from connectors.configuration.change import ConfigurationRefused, NotFound, lock_namespace, one_unit
 from connectors.configuration.stored_secrets import Secret, SecretRefused
-from connectors.models import Connection
+from connectors.models import Connection, Route
 from connectors.signatures.standard_webhooks import SHARED_KEY, key_of
 from projection.database import clock
+from projection.limits import circuit_breaker
+from projection.models import WorkItem
+from projection.states import NONTERMINAL
+
+
+class ConnectionInUse(ConfigurationRefused):
+    """The connection cannot be removed now; the message says what uses it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +54,55 @@ def put(namespace: str, draft: ConnectionDraft, *, actor: str, reason: str = "")
         row.save()
         audit_log.record(actor, "connection.change", f"{namespace}/{draft.name}", reason, detail={"changes": changes})
     return tuple(changes)
+
+
+def set_disabled(namespace: str, name: str, disabled: bool, *, actor: str, reason: str = "") -> bool:
+    """Post nothing to the connection any more (its work waits and uses no attempts), or post again. False = was so already.
+
+    Raises NotFound.
+    """
+    changed = _set_disabled(namespace, name, disabled, actor=actor, reason=reason)
+    if changed and not disabled:
+        circuit_breaker.end_park(f"{namespace}/{name}")
+    return changed
+
+
+@one_unit
+def _set_disabled(namespace: str, name: str, disabled: bool, *, actor: str, reason: str) -> bool:
+    lock_namespace(namespace)
+    row = _locked(namespace, name)
+    if row.is_disabled == disabled:
+        return False
+    row.settings = json.dumps({**json.loads(row.settings or "{}"), "disabled": disabled})
+    row.save(update_fields=["settings"])
+    audit_log.record(actor, f"connection.{'disable' if disabled else 'enable'}", f"{namespace}/{name}", reason)
+    return True
+
+
+@one_unit
+def remove(namespace: str, name: str, *, actor: str, reason: str = "") -> None:
+    """Remove the connection and its secrets. Raises NotFound; ConnectionInUse while a current route or open work posts to it."""
+    lock_namespace(namespace)
+    row = _locked(namespace, name)
+    using = Route.objects.filter(namespace=namespace, connection=name)
+    keys = sorted(set(using.filter(is_current=True, deleted_at=None).values_list("route_key", flat=True)))
+    if keys:
+        raise ConnectionInUse(
+            f"connection {name!r} is used by route{'s' if len(keys) > 1 else ''} {', '.join(keys)}; retire or change them first"
+        )
+    ids = list(using.values_list("id", flat=True))
+    if ids and WorkItem.objects.filter(route_id__in=ids, state__in=NONTERMINAL).exists():
+        raise ConnectionInUse(f"open work still posts to connection {name!r}; wait until it has ended, or cancel it")
+    row.delete()
+    audit_log.record(actor, "connection.remove", f"{namespace}/{name}", reason, detail={"url": row.url})
+
+
+def _locked(namespace: str, name: str) -> Connection:
+    rows = {row.name: row for row in Connection.objects.select_for_update().filter(namespace=namespace).order_by("name")}
+    if name not in rows:
+        known = ", ".join(rows) or "none"
+        raise NotFound(f"there is no connection {name!r} in namespace {namespace!r}; known: {known}")
+    return rows[name]
 
 
 def _change(row: Connection, draft: ConnectionDraft) -> list[str]:

@@ -1,4 +1,4 @@
-"""Endpoints: create, change, rotate their secrets, list. Each change is one transaction (or joins its caller's)."""
+"""Endpoints: create, change, disable, remove, rotate their secrets, list. Each change is one transaction (or joins its caller's)."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Rotated:
 
 @one_unit
 def create(namespace: str, draft: EndpointDraft, *, actor: str, reason: str = "") -> Endpoint:
-    """A new ingress URL of an installed pack, `/ingress/<namespace>/<slug>`; one that was removed with its pack comes back.
+    """A new ingress URL of an installed pack, `/ingress/<namespace>/<slug>`; one that was removed comes back.
 
     Raises NotFound for a pack that is not installed, EndpointRefused for a slug in use or a secret that is missing, SecretRefused.
     """
@@ -96,7 +96,7 @@ def create(namespace: str, draft: EndpointDraft, *, actor: str, reason: str = ""
     endpoint = present or Endpoint(namespace=namespace, slug=draft.slug)
     endpoint.created_at = clock.now()
     endpoint.pack_id = row.id
-    endpoint.state = EndpointState.ENABLED
+    endpoint.state, endpoint.discard_when_disabled = EndpointState.ENABLED, False
     endpoint.secrets = stored_secrets.stored(values) if values else ""
     endpoint.unverified_until = endpoint.created_at + UNVERIFIED_WINDOW
     _apply(endpoint, draft)
@@ -163,6 +163,42 @@ def rotate(
     detail = {"old_ends_at": ends.isoformat() if ends else None, "stopped_at_once": stopped}
     audit_log.record(actor, "endpoint.rotate", f"{namespace}/{slug}", reason, detail=detail)
     return Rotated(slug, ends, stopped)
+
+
+@one_unit
+def disable(namespace: str, slug: str, *, actor: str, reason: str = "", discard: bool = False) -> bool:
+    """Take no more deliveries here: they are answered 503 (the provider tries again), or 410 with `discard`. False = was so already.
+
+    Raises NotFound.
+    """
+    return _set_state(namespace, slug, EndpointState.DISABLED, discard, actor=actor, action="endpoint.disable", reason=reason)
+
+
+@one_unit
+def enable(namespace: str, slug: str, *, actor: str, reason: str = "") -> bool:
+    """Take deliveries again. False = it did already. Raises NotFound."""
+    return _set_state(namespace, slug, EndpointState.ENABLED, False, actor=actor, action="endpoint.enable", reason=reason)
+
+
+@one_unit
+def remove(namespace: str, slug: str, *, actor: str, reason: str = "") -> None:
+    """Take the endpoint out: it answers 404 and its secrets are gone; what it received stays and is processed. Raises NotFound."""
+    lock_namespace(namespace)
+    endpoint = _locked(namespace, slug)
+    endpoint.state, endpoint.secrets = EndpointState.REMOVED, ""
+    endpoint.save(update_fields=["state", "secrets"])
+    audit_log.record(actor, "endpoint.remove", f"{namespace}/{slug}", reason)
+
+
+def _set_state(namespace: str, slug: str, state: EndpointState, discard: bool, *, actor: str, action: str, reason: str) -> bool:
+    lock_namespace(namespace)
+    endpoint = _locked(namespace, slug)
+    if (endpoint.state, endpoint.discard_when_disabled) == (state, discard):
+        return False
+    endpoint.state, endpoint.discard_when_disabled = state, discard
+    endpoint.save(update_fields=["state", "discard_when_disabled"])
+    audit_log.record(actor, action, f"{namespace}/{slug}", reason, detail={"discard": discard})
+    return True
 
 
 def mark(endpoint: Endpoint) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Kind = Literal["connection", "pack", "endpoint", "route"]
-Outcome = Literal["created", "changed", "unchanged"]
+Outcome = Literal["created", "changed", "unchanged", "removed"]
 
 
 @dataclass(frozen=True, slots=True)

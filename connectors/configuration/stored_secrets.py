@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from secrets import token_bytes
 from typing import Any, Final
 
@@ -97,11 +97,4 @@ class LiveSecret:
 def live(text: str, now: datetime) -> list[LiveSecret]:
     """The secrets that count at `now`, the newest first, without their values. Raises SecretsUnreadable, NoEncryptionKey."""
     entries = [entry for entry in secrets.decrypt(text) if secrets.is_live(entry, now)]
-    return [LiveSecret(entry.get("reference") or "", _moment(entry.get("expires_at"))) for entry in entries]
-
-
-def _moment(text: str | None) -> datetime | None:
-    if not text:
-        return None
-    at = datetime.fromisoformat(text)
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
+    return [LiveSecret(entry.get("reference") or "", secrets.end_of(entry)) for entry in entries]

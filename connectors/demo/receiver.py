@@ -25,11 +25,14 @@ FORWARDED: Final = Counter("headrace_demo_forwarded_total", "Deliveries to the d
 @csrf_exempt
 @require_POST
 def receiver(request: HttpRequest) -> HttpResponse:
-    """204 for a delivery that verifies, 401 for any other, 413 above 32 MiB, 404 where the demo is not loaded."""
+    """204 for a delivery that verifies, 401 for any other, 413 above 32 MiB, 404 where the demo is not loaded, 503 where
+    its connection is disabled."""
     try:
         destination = connections.of((DEFAULT_NAMESPACE, RECEIVER))
     except connections.NoConnection:
         return _refuse(404, "no_demo", "The demo is not loaded; run script/manage load_demo.")
+    except connections.ConnectionDisabled as disabled:
+        return _refuse(503, "disabled", f"{disabled}.")
     # Read directly: Django's own limit is for the console's forms.
     body = request.read(LONGEST_BODY_BYTES + 1)
     if len(body) > LONGEST_BODY_BYTES:

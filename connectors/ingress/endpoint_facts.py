@@ -47,15 +47,17 @@ class EndpointFacts:
     pack_name: str
     pack_incarnation: str
     pack: Pack | None
-    secrets: tuple[str, ...] = field(repr=False)
-    """The live ones when this was read."""
+    kept_secrets: secrets.Kept = field(repr=False)
     public_url: str
     """Scheme, host and prefix that providers post to; empty = as each request says."""
     unverified_policy: str
     unverified_until: datetime | None
     limits: EndpointLimits
-    sealed_secrets: str = field(repr=False)
-    """As stored: all of them, encrypted, with their ends."""
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Those that are live now, however long these facts have been kept."""
+        return self.kept_secrets.at(datetime.now(UTC))
 
     @property
     def max_body_bytes(self) -> int:
@@ -114,22 +116,21 @@ find: Final = TimedCache[tuple[str, str], EndpointFacts | None](_load_in_time, l
 def facts_of(row: tuple[Any, ...]) -> EndpointFacts:
     """The facts of a row of `find_endpoint`."""
     code = _pack(row[11], row[15], row[2])
-    live = _secrets(row[4], row[2])
+    kept = _secrets(row[4], row[2])
     return EndpointFacts(
         id=row[0],
         namespace=row[1],
         slug=row[2],
-        availability=_availability(row) if code is not None and live is not None else "broken",
+        availability=_availability(row) if code is not None and kept is not None else "broken",
         pack_id=row[10],
         pack_name=row[11],
         pack_incarnation=row[12],
         pack=code,
-        secrets=tuple(live or ()),
+        kept_secrets=kept or secrets.Kept(()),
         public_url=public_base(row[3]),
         unverified_policy=row[5],
         unverified_until=clock.from_db(row[6]),
         limits=EndpointLimits.of(row[7]),
-        sealed_secrets=row[4],
     )
 
 
@@ -158,9 +159,9 @@ def _pack(name: str, settings_text: str, slug: str) -> Pack | None:
         return None
 
 
-def _secrets(text: str, slug: str) -> list[str] | None:
+def _secrets(text: str, slug: str) -> secrets.Kept | None:
     try:
-        return secrets.live(text, datetime.now(UTC))
+        return secrets.kept(text)
     except (secrets.SecretsUnreadable, secrets.NoEncryptionKey) as error:
         log_event("endpoint_broken", level="error", endpoint=slug, reason=str(error))
         return None

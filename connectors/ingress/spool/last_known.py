@@ -9,15 +9,12 @@ from __future__ import annotations
 import json
 import os
 import time
-from dataclasses import replace
-from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
 from django.db import Error
 
-from connectors import secrets
 from connectors.ingress import endpoint_facts
 from connectors.ingress.endpoint_facts import EndpointFacts
 from connectors.ingress.outage import INGRESS
@@ -44,7 +41,7 @@ def find(name: tuple[str, str]) -> EndpointFacts | None:
 
 
 def last_known(name: tuple[str, str]) -> EndpointFacts | None:
-    """The newest facts of this process or this host, with those secrets that are still live. None: unknown, or too old."""
+    """The newest facts of this process or this host, however long ago they were read. None: unknown, or too old."""
     kept = endpoint_facts.find.last(name)
     own_age, own = kept if kept is not None and kept[1] is not None else (float(LONGEST_SECONDS), None)
     at, rows = _read_file()
@@ -54,9 +51,7 @@ def last_known(name: tuple[str, str]) -> EndpointFacts | None:
         return endpoint_facts.facts_of(row)
     if own is None or own_age >= LONGEST_SECONDS:
         return None
-    if own.availability == "broken":
-        return own
-    return replace(own, secrets=tuple(secrets.live(own.sealed_secrets, datetime.now(UTC))))
+    return own
 
 
 def write() -> int:

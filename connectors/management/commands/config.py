@@ -11,10 +11,10 @@ from django.core.management.base import CommandParser
 from connectors.audit_log import cli_actor
 from connectors.configuration import export
 from connectors.configuration.apply import apply
-from connectors.configuration.file import read
-from connectors.configuration.report import Report, Step
+from connectors.configuration.file import Configuration, read
+from connectors.configuration.report import Extra, Report, Step
 from connectors.management.configuration_command import ConfigurationCommand, add_namespace, add_reason
-from projection.cli import DONE, USAGE
+from projection.cli import DONE, USAGE, add_confirmation, confirm, demand_reason, printable
 
 
 class Command(ConfigurationCommand):
@@ -25,15 +25,30 @@ class Command(ConfigurationCommand):
         apply = self.add_verb(verbs, "apply", self.apply, "apply a file to the database; applying it again changes nothing")
         apply.add_argument("file", help="TOML file")
         apply.add_argument("--dry-run", action="store_true", help="show what would change; change nothing")
+        apply.add_argument("--prune", action="store_true", help="also remove what the file does not name")
         add_reason(apply)
+        add_confirmation(apply)
         diff = self.add_verb(verbs, "diff", self.diff, "show where the database differs from the file; exit code 2 if it does")
         diff.add_argument("file", help="TOML file")
         add_namespace(self.add_verb(verbs, "export", self.export, "print the configuration of a namespace as TOML"))
 
-    def apply(self, *, file: str, dry_run: bool, reason: str, **_options: Any) -> int:
-        report = apply(read(file), actor=cli_actor(), reason=reason, dry_run=dry_run)
+    def apply(self, *, file: str, dry_run: bool, prune: bool, reason: str, yes: bool, **_options: Any) -> int:
+        configuration = read(file)
+        extras = self._to_prune(configuration, reason, yes=yes, dry_run=dry_run) if prune else ()
+        report = apply(configuration, actor=cli_actor(), reason=reason, dry_run=dry_run, prune=extras)
         self.emit(_as_json(report), _lines(report))
         return DONE
+
+    def _to_prune(self, configuration: Configuration, reason: str, *, yes: bool, dry_run: bool) -> tuple[Extra, ...]:
+        """What the file does not name, confirmed. Raises CommandError, BadConfiguration; nothing was changed then."""
+        extras = apply(configuration, actor=cli_actor(), dry_run=True).extras
+        if extras and not dry_run:
+            if not self.as_json:
+                self.stderr.writelines(f"to be removed: {printable(f'{extra.kind} {extra.name}')}\n" for extra in extras)
+            what = f"removes {len(extras)} item{'' if len(extras) == 1 else 's'} that the file does not name"
+            demand_reason(what, reason)
+            confirm(what, len(extras), yes=yes)
+        return extras
 
     def diff(self, *, file: str, **_options: Any) -> int:
         report = apply(read(file), actor=cli_actor(), dry_run=True)
@@ -58,6 +73,7 @@ def _as_json(report: Report) -> dict[str, Any]:
         "created": _steps(report.of("created")),
         "changed": _steps(report.of("changed")),
         "unchanged": _steps(report.of("unchanged")),
+        "removed": _steps(report.of("removed")),
         "extras": [asdict(extra) for extra in report.extras],
         "warnings": list(report.warnings),
     }
@@ -77,5 +93,5 @@ def _changes(report: Report) -> Iterator[str]:
 def _lines(report: Report) -> Iterator[str]:
     yield from _changes(report)
     yield from (f"warning: {warning}" for warning in report.warnings)
-    counts = ", ".join(f"{len(report.of(outcome))} {outcome}" for outcome in ("created", "changed", "unchanged"))
+    counts = ", ".join(f"{len(report.of(outcome))} {outcome}" for outcome in ("created", "changed", "unchanged", "removed"))
     yield f"namespace {report.namespace}: {counts}{' (dry run: nothing was changed)' if report.dry_run else ''}"

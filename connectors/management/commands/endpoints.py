@@ -1,4 +1,4 @@
-"""`endpoints list / create / rotate / reverify`."""
+"""`endpoints list / create / rotate / reverify / disable / enable / remove`."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ from connectors.ingress.limit_values import LIMIT_NAMES, EndpointLimits
 from connectors.ingress.paths import ingress_path
 from connectors.management.configuration_command import ConfigurationCommand, add_namespace, add_reason
 from connectors.operations.reverify import reverify
-from projection.cli import DONE, FINDINGS, iso, refusal, table
+from connectors.states import EndpointState
+from projection.cli import DONE, FINDINGS, add_confirmation, confirm, demand_reason, iso, refusal, table
 
 SETTINGS: Final = ("public_url", "signature", "unverified", *LIMIT_NAMES)
 
 
 class Command(ConfigurationCommand):
-    help = "Lists and creates ingress URLs, rotates their secrets, and accepts kept deliveries whose signature is valid now."
+    help = "Lists, creates, disables and removes ingress URLs, rotates their secrets, accepts kept deliveries that verify now."
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = self.verbs(parser)
@@ -63,9 +64,20 @@ class Command(ConfigurationCommand):
             verbs, "reverify", self.reverify, "accept kept deliveries whose signature the current secrets verify"
         )
         reverify.add_argument("name", metavar="SLUG", help="endpoint")
-        for sub in (create, rotate, reverify):
+        disable = self.add_verb(
+            verbs, "disable", self.disable, "disable an endpoint: refuse deliveries with 503, so that the provider retries"
+        )
+        disable.add_argument("--discard", action="store_true", help="answer 410 instead, so that the provider stops sending")
+        enable = self.add_verb(verbs, "enable", self.enable, "enable a disabled endpoint: accept deliveries again")
+        remove = self.add_verb(
+            verbs, "remove", self.remove, "remove an endpoint: it answers 404; what it received is still processed"
+        )
+        for sub in (disable, enable, remove):
+            sub.add_argument("name", metavar="SLUG", help="endpoint")
+        for sub in (create, rotate, reverify, disable, enable, remove):
             add_namespace(sub)
             add_reason(sub)
+        add_confirmation(remove)
 
     def list(self, *, namespace: str, **_options: Any) -> int:
         found = endpoints.lines(namespace)
@@ -101,6 +113,28 @@ class Command(ConfigurationCommand):
         old = f"the old secret is valid until {iso(done.old_ends_at)}" if done.old_ends_at else "no old secret is valid"
         stopped = [f"{done.stopped_at_once} older secrets expired immediately"] if done.stopped_at_once else []
         self.emit({"rotated": answer | _shown_once(fresh)}, [f"rotated {done.slug}; {old}", *stopped, *_fresh_lines(fresh)])
+        return DONE
+
+    def disable(self, *, namespace: str, name: str, reason: str, discard: bool, **_options: Any) -> int:
+        require_unlocked()
+        changed = endpoints.disable(namespace, name, actor=cli_actor(), reason=reason, discard=discard)
+        answer = {"name": name, "state": EndpointState.DISABLED, "changed": changed}
+        self.emit(answer, [f"{name} is disabled: deliveries are answered {410 if discard else 503}"])
+        return DONE
+
+    def enable(self, *, namespace: str, name: str, reason: str, **_options: Any) -> int:
+        require_unlocked()
+        changed = endpoints.enable(namespace, name, actor=cli_actor(), reason=reason)
+        self.emit({"name": name, "state": EndpointState.ENABLED, "changed": changed}, [f"{name} accepts deliveries"])
+        return DONE
+
+    def remove(self, *, namespace: str, name: str, reason: str, yes: bool, **_options: Any) -> int:
+        require_unlocked()
+        what = f"removes endpoint {name} and its secrets"
+        demand_reason(what, reason)
+        confirm(what, name, yes=yes)
+        endpoints.remove(namespace, name, actor=cli_actor(), reason=reason)
+        self.emit({"removed": {"slug": name}}, [f"removed {name}"])
         return DONE
 
     def reverify(self, *, namespace: str, reason: str, **options: Any) -> int:

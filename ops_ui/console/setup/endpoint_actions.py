@@ -1,7 +1,8 @@
-"""What administrators do to endpoints: create, change, rotate, reverify, send a test delivery."""
+"""What administrators do to endpoints: create, change, rotate, disable, enable, remove, reverify, send a test delivery."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from typing import Final
@@ -85,6 +86,48 @@ def _change(request: HttpRequest, endpoint: Endpoint, pack: Pack) -> tuple[str, 
     except BadConfiguration as bad:
         return bad.problems
     return endpoints.change(endpoint.namespace, draft, actor=actor_of(request), reason=optional_reason(request))
+
+
+@action("connectors.change_endpoint")
+def disable(request: HttpRequest, endpoint_id: int) -> HttpResponse:
+    """Takes no more deliveries: 503, or 410 with `discard`."""
+    discard = request.POST.get("discard") == "1"
+
+    def change(endpoint: Endpoint, reason: str) -> str:
+        endpoints.disable(endpoint.namespace, endpoint.slug, actor=actor_of(request), reason=reason, discard=discard)
+        return f"Disabled. Deliveries get {410 if discard else 503}."
+
+    return _with_reason(request, endpoint_id, "Nothing was disabled", change)
+
+
+@action("connectors.change_endpoint")
+def enable(request: HttpRequest, endpoint_id: int) -> HttpResponse:
+    def change(endpoint: Endpoint, reason: str) -> str:
+        endpoints.enable(endpoint.namespace, endpoint.slug, actor=actor_of(request), reason=reason)
+        return "Enabled. Deliveries are accepted again."
+
+    return _with_reason(request, endpoint_id, "Nothing was enabled", change)
+
+
+@action("connectors.change_endpoint")
+def remove(request: HttpRequest, endpoint_id: int) -> HttpResponse:
+    """Takes it out: 404 from now on, and its secrets are gone."""
+
+    def change(endpoint: Endpoint, reason: str) -> str:
+        endpoints.remove(endpoint.namespace, endpoint.slug, actor=actor_of(request), reason=reason)
+        return f"Removed {endpoint.slug}. It answers 404; what it received is still processed."
+
+    return _with_reason(request, endpoint_id, "Nothing was removed", change)
+
+
+def _with_reason(request: HttpRequest, endpoint_id: int, undone: str, change: Callable[[Endpoint, str], str]) -> HttpResponse:
+    """A change that needs a reason; what it answers is the message."""
+    endpoint, _ = _found(endpoint_id)
+    reason = reason_of(request, undone)
+    done = attempt(request, undone, partial(change, endpoint, reason)) if reason else None
+    if done is not None:
+        messages.success(request, done)
+    return HttpResponseRedirect(reverse("admin:endpoint", args=[endpoint_id]))
 
 
 @sensitive_post_parameters("secret")
@@ -193,6 +236,9 @@ URLS: Final[Urls] = (
     ("endpoints/create/", create, "create_endpoint"),
     ("endpoints/<int:endpoint_id>/change/", change, "change_endpoint"),
     ("endpoints/<int:endpoint_id>/rotate/", rotate, "rotate_endpoint"),
+    ("endpoints/<int:endpoint_id>/disable/", disable, "disable_endpoint"),
+    ("endpoints/<int:endpoint_id>/enable/", enable, "enable_endpoint"),
+    ("endpoints/<int:endpoint_id>/remove/", remove, "remove_endpoint"),
     ("endpoints/<int:endpoint_id>/reverify/", admit_kept, "reverify_endpoint"),
     ("endpoints/<int:endpoint_id>/try/", try_endpoint, "try_endpoint"),
 )

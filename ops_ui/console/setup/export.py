@@ -48,6 +48,7 @@ def connections(rows: Sequence[Any]) -> Rows:
             "namespace": lambda row: row.connection.namespace,
             "name": lambda row: row.connection.name,
             "url": lambda row: row.connection.url,
+            "state": lambda row: "disabled" if row.connection.is_disabled else "enabled",
             "secrets": lambda row: row.secrets,
             "routes": lambda row: ", ".join(key for _, key in row.routes),
             "created_at": lambda row: row.connection.created_at,

@@ -61,3 +61,19 @@ def test_without_a_key_nothing_is_encrypted(settings: Any, keys: list[str]) -> N
 def test_a_damaged_value_is_unreadable_not_fatal(text: str) -> None:
     with pytest.raises(secrets.SecretsUnreadable):
         secrets.decrypt(text)
+
+
+def test_kept_secrets_end_at_their_stated_moment() -> None:
+    now = NOW
+    text = secrets.encrypt(
+        [
+            {"secret": "new", "expires_at": None},
+            {"secret": "old", "expires_at": (now + timedelta(seconds=2)).isoformat()},
+            {"secret": "without a zone", "expires_at": "2026-01-01T00:00:01"},
+        ]
+    )
+    kept = secrets.kept(text)
+    assert "old" not in repr(kept)
+    assert kept.at(now) == ("new", "old", "without a zone")
+    assert kept.at(now + timedelta(seconds=1)) == ("new", "old")
+    assert kept.at(now + timedelta(seconds=2)) == ("new",)

@@ -60,3 +60,18 @@ def test_the_number_of_kept_values_is_bounded() -> None:
     assert loads == [1, 2, 3, 4]
     cache(1)
     assert loads == [1, 2, 3, 4, 1]
+
+
+def test_what_ends_is_left_out_at_its_end_whatever_the_age_of_the_cache() -> None:
+    clock, loads = Clock(), []
+
+    def load(key: str) -> tuple[float, ...]:
+        loads.append(key)
+        return (3.0, 9.0)
+
+    cache = TimedCache(load, seconds=5, clock=clock, current=lambda ends: tuple(end for end in ends if end > clock.now))
+    assert cache("a") == (3.0, 9.0)
+    clock.now = 3.0
+    assert cache("a") == (9.0,)
+    assert cache.last("a") == (3.0, (9.0,))
+    assert loads == ["a"]

@@ -9,14 +9,16 @@ import pytest
 from django.db import connection
 
 from connectors import pack, secrets
-from connectors.configuration import endpoints, export, packs, routes
+from connectors.configuration import connections, endpoints, export, packs, routes
 from connectors.configuration.apply import apply, draft_of
+from connectors.configuration.connections import ConnectionDraft
 from connectors.configuration.errors import BadConfiguration
 from connectors.configuration.file import parse
 from connectors.configuration.report import Extra
 from connectors.configuration.stored_secrets import Secret
 from connectors.models import AuditEntry, Connection, Endpoint, Namespace, Pack, Route
 from projection.database import clock
+from tests.support.rows import event_row, work_row
 
 ACTOR = "test"
 FILE = """
@@ -225,3 +227,61 @@ def test_a_rotation_by_command_is_no_drift_once_the_reference_says_the_new_secre
     endpoints.rotate("default", "repo", Secret("the next secret", "env:GITHUB_SECRET"), actor=ACTOR)
     assert not applied().changes_something
     assert secrets.live(Endpoint.objects.get(slug="repo").secrets, clock.now()) == ["the next secret", "the github secret"]
+
+
+def test_prune_removes_what_the_file_does_not_name_and_its_dry_run_lists_it(database):
+    applied()
+    rest = '[packs.generic]\nsettings = { kind = "\'thing\'", source_id = "id" }\n'
+    extras = applied(rest, dry_run=True).extras
+    before = rows()
+    dry = applied(rest, dry_run=True, prune=extras)
+    assert rows() == before
+    named = {
+        ("route", "things"),
+        ("route", "forward"),
+        ("endpoint", "repo"),
+        ("endpoint", "in"),
+        ("pack", "github"),
+        ("connection", "crm"),
+    }
+    assert {(step.kind, step.name) for step in dry.of("removed")} == named
+    report = applied(rest, prune=extras)
+    assert report.of("removed") == dry.of("removed")
+    assert (report.extras, report.changes_something) == ((), True)
+    assert [row.slug for row in Endpoint.objects.exclude(state="removed")] == []
+    assert not Connection.objects.exists()
+    assert AuditEntry.objects.filter(action="config.apply").latest("id").count == 6
+    assert not applied(rest, dry_run=True).is_drift
+
+
+def test_prune_leaves_what_came_after_it_was_listed(database):
+    applied()
+    connections.put("default", ConnectionDraft("late", "https://late.example.com"), actor=ACTOR)
+    report = applied(prune=(Extra("connection", "gone"),))
+    assert (report.of("removed"), report.extras) == ((), (Extra("connection", "late"),))
+
+
+def test_prune_refuses_as_a_whole_what_is_still_used(database):
+    applied()
+    route = Route.objects.get(route_key="forward")
+    work_row(event_row(routes.current("default", "forward")), "pending", route_id=route.id)
+    rest = "".join(FILE.partition("[connections.crm]")[:1])
+    extras = applied(rest, dry_run=True).extras
+    with pytest.raises(BadConfiguration, match=r"connection crm: open work still posts to connection 'crm'"):
+        applied(rest, prune=extras)
+    assert routes.current("default", "forward") is not None
+
+
+def test_what_an_operator_disabled_stays_so_and_applying_says_it(database):
+    applied()
+    endpoints.disable("default", "in", actor=ACTOR)
+    connections.set_disabled("default", "crm", True, actor=ACTOR)
+    packs.disable("default", "github", actor=ACTOR)
+    report = applied()
+    assert not report.changes_something
+    assert [warning.partition(";")[0] for warning in report.warnings] == [
+        "pack github is disabled",
+        "endpoint in is disabled",
+        "connection crm is disabled",
+    ]
+    assert Endpoint.objects.get(slug="in").state == "disabled"

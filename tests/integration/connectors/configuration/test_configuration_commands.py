@@ -237,3 +237,69 @@ def test_each_command_speaks_to_people_too(file, arguments):
     call_command(*arguments, stdout=out)
     assert out.getvalue().strip()
     assert not out.getvalue().startswith("{")
+
+
+def test_prune_lists_and_asks_before_it_removes(file):
+    run("config", "apply", str(file))
+    file.write_text("[packs.generic.endpoint.in]\n")
+    answer, code = run("config", "apply", str(file), "--prune", "--dry-run")
+    assert (code, [(one["kind"], one["name"]) for one in answer["removed"]]) == (0, [("route", "things")])
+    for forgotten in (("--yes",), ("--reason", "x")):
+        answer, code = run("config", "apply", str(file), "--prune", *forgotten)
+        assert (code, answer["error"]["reason"].partition(",")[0]) == (2, "This removes 1 item that the file does not name")
+    assert Route.objects.get().deleted_at is None
+    answer, code = run("config", "apply", str(file), "--prune", "--reason", "x", "--yes")
+    assert (code, len(answer["removed"])) == (0, 1)
+    assert Route.objects.get().deleted_at is not None
+    assert run("config", "apply", str(file), "--prune")[1] == 0
+
+
+def test_one_endpoint_is_disabled_enabled_and_removed(database):
+    run("packs", "install", "generic")
+    for slug in ("a", "b"):
+        run("endpoints", "create", "generic", slug, "--secret", "plain:s")
+    assert run("endpoints", "disable", "a", "--discard")[0] == {"name": "a", "state": "disabled", "changed": True}
+    assert [(one["slug"], one["state"]) for one in run("endpoints", "list")[0]["endpoints"]] == [
+        ("a", "disabled"),
+        ("b", "enabled"),
+    ]
+    assert not run("endpoints", "disable", "a", "--discard")[0]["changed"]
+    assert run("endpoints", "create", "generic", "a", "--secret", "plain:s")[1] == 2
+    assert run("endpoints", "enable", "a")[0]["changed"]
+    assert not Endpoint.objects.get(slug="a").discard_when_disabled
+    assert run("endpoints", "remove", "a", "--yes")[1] == run("endpoints", "remove", "a", "--reason", "x")[1] == 2
+    assert run("endpoints", "remove", "a", "--reason", "x", "--yes") == ({"removed": {"slug": "a"}}, 0)
+    assert Endpoint.objects.get(slug="a").secrets == ""
+    assert run("endpoints", "enable", "a")[1] == run("endpoints", "remove", "a", "--reason", "x", "--yes")[1] == 1
+    actions = ["endpoint.create", "endpoint.create", "endpoint.disable", "endpoint.enable", "endpoint.remove"]
+    entries = AuditEntry.objects.filter(action__startswith="endpoint.").order_by("id")
+    assert [entry.action for entry in entries] == actions
+    assert run("endpoints", "create", "generic", "a", "--secret", "plain:s")[1] == 0
+
+
+def test_a_connection_is_disabled_enabled_and_removed_once_nothing_uses_it(file):
+    file.write_text(
+        FILE.replace('flow = "log"', 'flow = "http_forward"\nconnection = "crm"')
+        + '[connections.crm]\nurl = "https://crm.example.com"\nsecret = "plain:whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"\n'
+    )
+    run("config", "apply", str(file))
+    assert run("connections", "disable", "crm")[0] == {"name": "crm", "state": "disabled", "changed": True}
+    (listed,) = run("connections", "list")[0]["connections"]
+    assert (listed["state"], listed["routes"]) == ("disabled", ["things"])
+    assert "whsec" not in json.dumps(listed)
+    assert run("connections", "enable", "crm")[0]["changed"]
+    answer, code = run("connections", "remove", "crm", "--reason", "x", "--yes")
+    assert (code, answer["error"]["reason"]) == (2, "connection 'crm' is used by route things; retire or change them first")
+    assert run("connections", "remove", "crm", "--yes")[1] == 2
+    run("routes", "retire", "things", "--reason", "x", "--yes")
+    assert run("connections", "remove", "crm", "--reason", "x", "--yes") == ({"removed": {"name": "crm"}}, 0)
+    assert run("connections", "remove", "crm", "--reason", "x", "--yes")[1] == run("connections", "disable", "crm")[1] == 1
+
+
+@pytest.mark.parametrize(
+    "arguments", [("endpoints", "disable", "in"), ("connections", "disable", "crm"), ("endpoints", "remove", "in")]
+)
+def test_locked_configuration_disables_and_removes_nothing(database, settings, arguments):
+    settings.HEADRACE_CONFIG_LOCKED = True
+    answer, code = run(*arguments)
+    assert (code, "config apply" in answer["error"]["reason"]) == (2, True)

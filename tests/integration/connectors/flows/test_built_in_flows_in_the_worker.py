@@ -6,19 +6,21 @@ import base64
 import json
 import re
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from cryptography.fernet import Fernet
 from standardwebhooks.webhooks import Webhook
 
-from connectors import http_client
+from connectors import http_client, secrets
+from connectors.configuration import connections
+from connectors.flows import connections as flow_connections
 from connectors.flows.record_fold import properties_of
-from connectors.models import Connection, Receipt, Record
+from connectors.models import AuditEntry, Connection, Receipt, Record
 from connectors.testing import assert_inputs, configure, deliver, drain, generations, settle
 from projection.database.clock import now
-from projection.models import Event, WorkFailure
+from projection.models import Destination, Event, WorkFailure, WorkItem
 from projection.replay.decision import Replayed
 from projection.replay.replay import replay
 from tests.support.receiver import Receiver, Reply
@@ -244,3 +246,41 @@ def test_a_private_address_is_refused_in_production_settings(receiver: Receiver,
     drain()
     assert "HEADRACE_FORWARD_ALLOWED_NETWORKS" in WorkFailure.objects.get().error
     assert receiver.connections == 0
+
+
+def test_a_disabled_connection_posts_nothing_and_uses_no_attempts_until_it_is_enabled(receiver: Receiver) -> None:
+    forwarding(receiver)
+    who = {"actor": "ann", "reason": "their migration"}
+    assert connections.set_disabled("default", "crm", True, **who)
+    assert not connections.set_disabled("default", "crm", True, **who)
+    deliver("shop", events(*(f'{{"id": {number}, "kind": "k"}}' for number in range(8))))
+    drain()
+    assert receiver.requests.empty()
+    waiting = list(WorkItem.objects.all())
+    assert {(one.state, one.attempts) for one in waiting} <= {("retry", 0), ("pending", 0)}
+    assert "connection 'crm' is disabled" in Destination.objects.get().last_error
+    assert connections.set_disabled("default", "crm", False, **who)
+    flow_connections.of.forget()
+    WorkItem.objects.filter(state="retry").update(run_after=now())
+    drain()
+    assert {one.state for one in WorkItem.objects.all()} == {"processed"}
+    assert [entry.action for entry in AuditEntry.objects.filter(actor="ann").order_by("id")] == [
+        "connection.disable",
+        "connection.enable",
+    ]
+
+
+def test_a_cached_connection_signs_without_a_secret_that_has_ended(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    forwarding(receiver)
+    ends = now() + timedelta(hours=1)
+    entries = [{"secret": "new", "expires_at": None}, {"secret": "old", "expires_at": ends.isoformat()}]
+    Connection.objects.update(secrets=secrets.encrypt(entries))
+    assert flow_connections.of(("default", "crm")).secrets == ("new", "old")
+
+    class Later(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> datetime:
+            return ends.astimezone(tz)
+
+    monkeypatch.setattr(flow_connections, "datetime", Later)
+    assert flow_connections.of(("default", "crm")).secrets == ("new",)

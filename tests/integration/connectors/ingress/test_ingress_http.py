@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
 from unittest import mock
 
 import pytest
 from django.db import OperationalError
 from django.test import Client
 
-from connectors import models, pack
+from connectors import models, pack, secrets
 from connectors.delivery import Answer, Outcome
 from connectors.ingress import endpoint_facts, metrics
 from connectors.models import Receipt
@@ -277,3 +279,20 @@ def test_what_the_ingress_knows_is_at_most_five_seconds_old() -> None:
     assert cache(("default", "another")) is None
     assert cache(("default", "main")) is not None, "the other name took its place"
     assert ingress.secret not in repr(cache(("default", "main")))
+
+
+def test_an_old_secret_is_refused_from_its_stated_end_on_though_the_endpoint_is_cached(monkeypatch: pytest.MonkeyPatch) -> None:
+    ingress = open_endpoint()
+    ends = datetime.now(UTC) + timedelta(hours=1)
+    entries = [{"secret": "the next secret", "expires_at": None}, {"secret": ingress.secret, "expires_at": ends.isoformat()}]
+    models.Endpoint.objects.update(secrets=secrets.encrypt(entries))
+    assert ingress.post(BODY).status_code == 202
+
+    class Later(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> datetime:
+            return ends.astimezone(tz)
+
+    monkeypatch.setattr(endpoint_facts, "datetime", Later)
+    monkeypatch.setattr(endpoint_facts, "load", pytest.fail)
+    assert ingress.post(b'{"id": 2}').status_code == 401

@@ -375,3 +375,22 @@ def test_failures_that_were_not_kept_are_counted() -> None:
         "3 failed the signature check; the reasons are only in"
         in admin().get(f"/admin/endpoints/{endpoint.id}/connect/").content.decode()
     )
+
+
+def test_an_endpoint_is_disabled_enabled_and_removed_with_a_reason() -> None:
+    endpoint, client = made(), admin()
+    page = f"/admin/endpoints/{endpoint.id}/"
+    assert "Disable or remove this endpoint" in client.get(page).content.decode()
+    assert said(client.post(f"{page}disable/", follow=True)) == ["Nothing was disabled: enter a reason for the audit log."]
+    assert said(client.post(f"{page}disable/", {"reason": "r", "discard": "1"}, follow=True)) == ["Disabled. Deliveries get 410."]
+    endpoint.refresh_from_db()
+    assert (endpoint.state, endpoint.discard_when_disabled) == ("disabled", True)
+    assert "Enable or remove this endpoint" in client.get(page).content.decode()
+    assert said(client.post(f"{page}enable/", {"reason": "r"}, follow=True)) == ["Enabled. Deliveries are accepted again."]
+    (message,) = said(client.post(f"{page}remove/", {"reason": "r"}, follow=True))
+    assert message.startswith("Removed crm. It answers 404")
+    endpoint.refresh_from_db()
+    assert (endpoint.state, endpoint.secrets) == ("removed", "")
+    (message,) = said(client.post(f"{page}enable/", {"reason": "r"}, follow=True))
+    assert message.startswith("Nothing was enabled: there is no endpoint 'crm'")
+    assert "remove this endpoint" not in client.get(page).content.decode()

@@ -156,3 +156,24 @@ def test_connections_name_the_routes_that_use_them_and_no_secret(admin: Client) 
     assert ">builds<" in content.replace('<bdi class="exact">', ">").replace("</bdi>", "<").replace(">>", ">").replace("<<", "<")
     assert "whsec_hidden" not in content
     assert sealed not in content
+
+
+def test_a_connection_is_disabled_enabled_and_removed_with_a_reason(admin: Client) -> None:
+    row = models.Connection.objects.create(namespace="default", name="ci", url="https://ci.example.com", created_at=now())
+    page = "/admin/connections/"
+
+    def said(verb: str, **form: str) -> list[str]:
+        return [str(one) for one in admin.post(f"{page}{row.id}/{verb}/", form, follow=True).context["messages"]]
+
+    assert said("disable") == ["Nothing was disabled: enter a reason for the audit log."]
+    assert said("disable", reason="r") == ["Disabled ci. Its work waits and uses no attempts."]
+    assert ">Enable</button>" in admin.get(page).content.decode()
+    assert said("enable", reason="r") == ["Enabled ci. Its work starts again."]
+    factories.route(factories.install("github"), "builds", flow="http_forward", connection="ci")
+    assert ">Remove</button>" not in admin.get(page).content.decode()
+    assert said("remove", reason="r") == [
+        "Nothing was removed: connection 'ci' is used by route builds; retire or change them first"
+    ]
+    models.Route.objects.all().delete()
+    assert said("remove", reason="r") == ["Removed ci."]
+    assert not models.Connection.objects.exists()
