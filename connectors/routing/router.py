@@ -110,7 +110,7 @@ def _is_of_no_receipt(error: Exception) -> bool:
 
     A server also drops the connection over a statement that it does not take: when it answers a fresh one, it is not away.
     """
-    return is_database_away() if is_outage(error) else is_conflict(error)
+    return is_database_away(error) if is_outage(error) else is_conflict(error)
 
 
 def _next_ids(namespace: str, limit: int) -> list[int]:
@@ -142,7 +142,7 @@ def _admit_alone(namespace: str, receipt_id: int) -> RouteReport:
     try:
         return _admit_receipts(namespace, [receipt_id])
     except (DatabaseError, InterfaceError) as error:
-        if not is_outage(error) or is_database_away():
+        if not is_outage(error) or is_database_away(error):
             raise
     return _admit_receipts(namespace, [receipt_id])
 

@@ -36,15 +36,17 @@ READ_ONLY_CODES: Final = frozenset(
         1836,  # TiDB, and MySQL while it is switched over
     }
 )
+TABLE_FULL: Final = 1114
 FULL_CODES: Final = frozenset(
     {
         1021,  # the disk is full; the server waits for space
-        1114,  # the table is full: InnoDB cannot make its file larger
+        TABLE_FULL,  # InnoDB cannot make its file larger
         3675,  # MySQL: no space for a file of the table
     }
 )
 OF_THE_SYSTEM_CODES: Final = frozenset({3, 1026, 1030})
 """An error of the operating system, whose number the text names."""
+TABLE_NAMED: Final = re.compile(r"able '(?P<table>[^']+)' is full")
 NO_SPACE: Final = re.compile(r"\berr(?:or|no:?) 28\b", re.IGNORECASE)
 
 
@@ -76,27 +78,42 @@ def is_outage(error: BaseException | None) -> bool:
     return is_connection_lost(error) or refuses_writes(error) or error_code(error) in CANNOT_CONNECT_CODES
 
 
-def is_database_away() -> bool:
-    """Whether the database cannot be reached, or takes no writes, as two statements on a fresh connection tell."""
+def is_database_away(error: BaseException) -> bool:
+    """Whether an error is that of a database that cannot be reached or takes no writes, as it tells itself or a fresh connection does.
+
+    A full disk is met at one table while others still have space, and a probe of another would pass.
+    """
     forget_connection()
     try:
         clock.now()
         with connection.cursor() as cursor:
+            if is_full(error) and _is_of_the_disk(error, cursor):
+                return True
             probe_writes(cursor)
     except (DatabaseError, InterfaceError):
         return True
     return False
 
 
+def _is_of_the_disk(error: BaseException, cursor: CursorWrapper) -> bool:
+    """Whether an error of `is_full` is the disk's, not that of a table which may not grow: one in memory, or a temporary one."""
+    if error_code(error) != TABLE_FULL:
+        return True
+    named = TABLE_NAMED.search(str(error))
+    cursor.execute(statement("read_stored_table"), {"name": named["table"] if named else ""})
+    return cursor.fetchone() is not None
+
+
 def probe_writes(cursor: CursorWrapper) -> None:
     """Raises the database's error when it takes no writes, has no space for them, or does not answer. Changes nothing.
 
-    Four statements; `cursor` is on a connection without an open transaction.
+    Five statements; `cursor` is on a connection without an open transaction.
     """
     cursor.execute(statement("probe_writes"))
     cursor.execute("BEGIN")
     try:
-        cursor.execute(statement("probe_space"))
+        cursor.execute(statement("probe_space_of_receipts"))
+        cursor.execute(statement("probe_space_of_events"))
     finally:
         cursor.execute("ROLLBACK")
 

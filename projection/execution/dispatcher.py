@@ -258,7 +258,7 @@ class Dispatcher:
             self._write(endings)
         except Exception as error:  # noqa: BLE001 - whatever it is, endings are evidence that must not be lost with a thread
             log_event("complete", level="error", count=len(endings), error=error_text(error))
-            if is_conflict(error) or is_database_away():
+            if is_conflict(error) or is_database_away(error):
                 self._failures += 1
                 self._retry_at = monotonic() + min(LONGEST_BACKOFF_SECONDS, 0.1 * 2.0 ** min(self._failures, 10))
                 return endings

@@ -85,7 +85,7 @@ def run_plain(attempt: Attempt) -> Ending | None:
                 "flow_failed_after_commit", level="warning", work_id=generation.work_id, error=discreet(attempt, error_text(error))
             )
             return None
-        return failure(attempt, error, database_away=is_outage(error) and is_database_away())
+        return failure(attempt, error, database_away=is_outage(error) and is_database_away(error))
     return None if generation.completed else attempt.ending(State.PROCESSED)
 
 
@@ -134,7 +134,7 @@ def run_atomic(
             waiting = [attempt for attempt in waiting if attempt.claimed.item.work_id not in lost.work_ids]
             ended = Ended((), sorted(lost.work_ids))
         except Exception as error:
-            if is_database_away():  # else one of the attempts is at fault
+            if is_database_away(error):  # else one of the attempts is at fault
                 raise
             if most > 1:
                 log_event(

@@ -8,6 +8,7 @@ import shutil
 import signal
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -72,9 +73,10 @@ class PrivateServer:
 
 
 @contextmanager
-def private_server() -> Iterator[PrivateServer]:
+def private_server(data: Path | None = None) -> Iterator[PrivateServer]:
+    """`data`: an empty folder for what it stores, for example on a disk that the test fills."""
     with state_folder() as folder:
-        database = PrivateDatabase(folder / "database", folder, pwd.getpwuid(os.geteuid()).pw_name)
+        database = PrivateDatabase(data or folder / "database", folder, pwd.getpwuid(os.geteuid()).pw_name)
         with Use(database) as use:
             try:
                 yield PrivateServer(database, use)

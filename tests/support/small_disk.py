@@ -1,8 +1,9 @@
-"""A disk of a few pages that a test fills, and empties again."""
+"""Disks that a test fills, and empties again."""
 
 from __future__ import annotations
 
 import errno
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-PAGE_BYTES = 4096
+PIECES = (1024 * 1024, 4096)
+"""Bytes of a write: large ones, then what is left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +23,15 @@ class SmallDisk:
     folder: Path
 
     def fill(self) -> None:
-        """Until not one more byte is taken."""
+        """Until not one more page is taken."""
         with (self.folder / "filling").open("ab", buffering=0) as file:
-            try:
-                while True:
-                    file.write(b"x" * PAGE_BYTES)
-            except OSError as error:
-                if error.errno != errno.ENOSPC:
-                    raise
+            for piece in PIECES:
+                try:
+                    while file.write(b"x" * piece) == piece:
+                        pass
+                except OSError as error:
+                    if error.errno != errno.ENOSPC:
+                        raise
 
     def free(self) -> None:
         (self.folder / "filling").unlink()
@@ -36,14 +39,34 @@ class SmallDisk:
 
 @contextmanager
 def small_disk(folder: Path, size: str) -> Iterator[SmallDisk]:
-    """Mount a tmpfs of `size` (as mount(8) takes it) at an empty folder. Skips the test where mounting is not allowed."""
-    folder.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder], capture_output=True, text=True, check=False
-    )
-    if mounted.returncode:
-        pytest.skip(f"a disk of its own cannot be mounted here: {mounted.stderr.strip()}")
-    try:
+    """A disk in memory of `size` (as mount(8) takes it) at an empty folder. Skips the test where mounting is not allowed."""
+    with _mounted(folder, "-t", "tmpfs", "-o", f"size={size}", "tmpfs"):
         yield SmallDisk(folder)
+
+
+@contextmanager
+def block_disk(folder: Path, mebibytes: int) -> Iterator[SmallDisk]:
+    """An ext4 disk in a file: where a page cannot be written, the writer gets an error, as on a real disk. Skips like `small_disk`."""
+    maker = shutil.which("mkfs.ext4", path="/usr/sbin:/sbin")
+    if maker is None:
+        pytest.skip("mkfs.ext4 is not installed")
+    image = folder.with_suffix(".img")
+    with image.open("wb") as file:
+        file.truncate(mebibytes * 1024 * 1024)
+    subprocess.run([maker, "-q", "-m", "0", image], check=True)
+    with _mounted(folder, "-o", "loop", str(image)):
+        (folder / "lost+found").rmdir()
+        yield SmallDisk(folder)
+    image.unlink()
+
+
+@contextmanager
+def _mounted(folder: Path, *what: str) -> Iterator[None]:
+    folder.mkdir()
+    done = subprocess.run(["mount", *what, folder], capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"a disk of its own cannot be mounted here: {done.stderr.strip()}")
+    try:
+        yield
     finally:
         subprocess.run(["umount", "--lazy", folder], check=True)

@@ -44,18 +44,16 @@ APART_SECONDS: Final = 2.0
 """Between two of them. Meanwhile the record has a file of its own, so that it does not hold up those behind it."""
 SERVER_CONDITIONS: Final = frozenset(
     {
-        1021,  # disk full
         1026,  # error writing a file
         1037,  # out of memory
         1040,  # too many connections
         1041,  # out of memory
         1047,  # Galera: not ready
         1053,  # shutting down
-        1114,  # table full
         1203,  # too many connections of this user
     }
 )
-"""Errors that are about no record: whatever was sent, the server would not have taken it."""
+"""Beside a full disk, errors that are about no record: whatever was sent, the server would not have taken it."""
 CLOCK_SLACK: Final = timedelta(milliseconds=500)
 """Two looks at both clocks differ by what the query took; only a real step changes what was found first, so that order is kept."""
 
@@ -149,13 +147,17 @@ class Drain:
                 _set_aside(one, start, data[found.start : found.end], "damaged")
 
     def _store(self, batch: Sequence[Waiting]) -> Counter[str]:
-        """The batch in one transaction; where the database refuses it, though it answers, its records one by one."""
+        """The batch in one transaction; where the database refuses it, though it answers, its records one by one.
+
+        A disk that is too full for the batch may take some of them.
+        """
         try:
             with transaction.atomic(using=INGRESS, durable=True):
                 outcomes = [insert_draft(self._dated(one), INGRESS) for one in batch]
         except Exception as error:
             connections[INGRESS].close()
-            if is_server_conflict(error) or error_code(error) in SERVER_CONDITIONS or not _takes_writes():
+            is_smaller_tried = len(batch) > 1 and outages.is_full(error)
+            if not is_smaller_tried and (is_server_conflict(error) or _is_of_the_server(error) or not _takes_writes()):
                 raise
             if len(batch) > 1:
                 return sum((self._store([one]) for one in batch), Counter[str]())
@@ -254,6 +256,11 @@ def _database_now() -> datetime:
         cursor.execute("SELECT UTC_TIMESTAMP(6)")
         moment: datetime = cursor.fetchone()[0]
     return clock.from_db(moment)
+
+
+def _is_of_the_server(error: Exception) -> bool:
+    """Whether the server had no room for the record: a longer one meets a full disk where a shorter one still passes."""
+    return error_code(error) in SERVER_CONDITIONS or outages.is_full(error)
 
 
 def _takes_writes() -> bool:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from io import StringIO
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import pytest
-from django.contrib.sessions.models import Session
 from django.core.management import call_command
-from django.db import InterfaceError, OperationalError, connection
+from django.db import InterfaceError, OperationalError, connection, transaction
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
@@ -21,10 +21,12 @@ from connectors.ingress.spool import spooling
 from connectors.ingress.spool.drain import Drain
 from connectors.models import Pack, Receipt
 from connectors.operations import audit_results
+from connectors.routing.router import route_batch
 from projection.admission import activation
 from projection.database import outages
+from projection.database.catalogue import statement
 from projection.execution.worker import drain_claims
-from projection.models import WorkFailure, WorkItem
+from projection.models import Event, WorkFailure, WorkItem
 from projection.runtime.loop import resident
 from tests.support import console_world, signing
 from tests.support.commands import run
@@ -61,7 +63,7 @@ def test_a_flow_that_could_not_write_uses_no_attempt_while_the_database_is_away(
 ) -> None:
     """Once it takes writes again, the error is the flow's own: it may use another database."""
     work()
-    monkeypatch.setattr("projection.execution.execute.is_database_away", lambda: away)
+    monkeypatch.setattr("projection.execution.execute.is_database_away", lambda _: away)
     with recording() as seen:
         seen.raises = [error]
         assert drain_claims() == 1
@@ -75,7 +77,7 @@ def test_an_atomic_group_is_not_tried_one_by_one_on_a_server_that_takes_nothing(
     error: OperationalError, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     work(3)
-    monkeypatch.setattr("projection.execution.execute.is_database_away", lambda: True)
+    monkeypatch.setattr("projection.execution.execute.is_database_away", lambda _: True)
     with recording(atomic=True) as seen:
         seen.raises = [error]
         with pytest.raises(OperationalError):
@@ -120,6 +122,41 @@ def test_a_full_disk_is_told_and_what_only_reads_is_not_taken_for_one(error: Ope
     assert Client().get("/readyz").json() == {"ready": True}
 
 
+@pytest.mark.parametrize("error", FULL, ids=lambda error: error.args[0])
+def test_a_full_disk_is_an_outage_though_other_tables_still_have_space(error: OperationalError) -> None:
+    assert outages.is_database_away(error)
+
+
+@pytest.mark.parametrize("error", FULL, ids=lambda error: error.args[0])
+def test_the_router_counts_no_attempt_of_a_receipt_on_a_full_disk(error: OperationalError, monkeypatch: pytest.MonkeyPatch) -> None:
+    ingress = open_ingress()
+    ingress.route(mode="per_event")
+    ingress.send(change(1))
+
+    def full(*_: object) -> None:
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr("connectors.routing.router._admit", full)
+        with pytest.raises(OperationalError):
+            route_batch("default")
+    receipt = Receipt.objects.get()
+    assert (receipt.state, receipt.attempts, receipt.last_error) == ("pending", 0, None)
+
+
+@pytest.mark.parametrize("kind", ["ENGINE=MEMORY", "temporary"])
+def test_a_table_that_may_not_grow_is_no_full_disk(kind: str) -> None:
+    """What a flow filled by itself: its own failure, at a server that has space."""
+    name = "kept_in_memory" if kind == "ENGINE=MEMORY" else "#sql-temptable-1"
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE kept_in_memory (number INT) ENGINE=MEMORY")
+    try:
+        assert not outages.is_database_away(OperationalError(1114, f"The table '{name}' is full"))
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("DROP TABLE kept_in_memory")
+
+
 @pytest.mark.parametrize("code", [1026, 1030])
 def test_another_error_of_the_system_is_no_full_disk(code: int) -> None:
     assert not outages.is_full(OperationalError(code, "Got error 128 from storage engine (errno: 2280)"))
@@ -128,8 +165,23 @@ def test_another_error_of_the_system_is_no_full_disk(code: int) -> None:
 def test_the_probe_writes_more_than_a_page_and_leaves_nothing() -> None:
     with connection.cursor() as cursor, CaptureQueriesContext(connection) as queries:
         outages.probe_writes(cursor)
-    assert len(queries) <= 4
-    assert not Session.objects.exists()
+    assert len(queries) <= 5
+    assert not Receipt.objects.exists()
+    assert not Event.objects.exists()
+
+
+def test_the_probe_moves_no_counter_and_really_writes() -> None:
+    ingress = open_ingress()
+    ingress.route(mode="per_event")
+    ingress.admit(change(1))
+    with connection.cursor() as cursor:
+        outages.probe_writes(cursor)
+    ingress.admit(change(2))
+    assert [two - one for one, two in pairwise(Receipt.objects.order_by("id").values_list("id", flat=True))] == [1]
+    for table in ("receipts", "events"):
+        with transaction.atomic(), connection.cursor() as cursor:
+            assert cursor.execute(statement(f"probe_space_of_{table}")) == 4
+            transaction.set_rollback(True)
 
 
 def test_a_pause_between_two_tries_grows_to_its_ceiling(monkeypatch: pytest.MonkeyPatch) -> None:

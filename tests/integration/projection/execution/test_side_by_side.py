@@ -103,7 +103,7 @@ def test_a_conflict_that_does_not_end_in_its_unit_is_tried_again_without_running
 
 def test_endings_wait_while_the_database_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = [True, True, False]
-    monkeypatch.setattr(dispatcher, "is_database_away", lambda: answers.pop(0))
+    monkeypatch.setattr(dispatcher, "is_database_away", lambda _: answers.pop(0))
     gone = OperationalError(2006, "gone away")
     with recording():
         written = Written(gone, gone)
@@ -114,7 +114,7 @@ def test_endings_wait_while_the_database_is_away(monkeypatch: pytest.MonkeyPatch
 
 def test_a_pool_that_closes_while_the_database_stays_away_leaves_its_items_to_their_leases(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dispatcher, "CLOSING_SECONDS", 0.0)
-    monkeypatch.setattr(dispatcher, "is_database_away", lambda: True)
+    monkeypatch.setattr(dispatcher, "is_database_away", lambda _: True)
     with recording():
         run_all(attempts_of(2), Written(*[OperationalError(2006, "gone away")] * 1000), processed)
     assert set(WorkItem.objects.values_list("state", flat=True)) == {"processing"}
