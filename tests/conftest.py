@@ -28,14 +28,27 @@ examples.load_profile("suite")  # how long an example takes is the machine's bus
 KEPT_TABLES = {"django_migrations", "django_content_type", "auth_permission", "auth_group", "auth_group_permissions"}
 
 
-LONGEST_FIRST = ("acceptance", "model", "browser", "bench", "concurrency", "integration", "unit")
-"""Folders of tests. A file that takes minutes has to begin early, or one worker ends long after the others."""
+LONGEST_FIRST = ("model", "browser", "bench", "concurrency", "integration", "unit")
+"""Folders of tests that compute. A file that takes minutes has to begin early, or one worker ends long after the others."""
+WAITING = "acceptance"
+"""Files that mostly wait for processes that they started. All at once they would leave the processors idle, so they are spread."""
+BUSY_BETWEEN = 4
+"""Files that compute between two that wait: all that wait have begun long before the end."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Kinds of tests in the order in which workers take them; within a kind the files keep their order."""
+    """Files in the order in which workers take them."""
+    files: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(item.nodeid.split("::")[0], []).append(item)
     places = {kind: place for place, kind in enumerate(LONGEST_FIRST)}
-    items.sort(key=lambda item: places.get(item.nodeid.split("/")[1], len(places)))
+    waiting = [file for file in files if file.split("/")[1] == WAITING]
+    busy = sorted((file for file in files if file not in waiting), key=lambda file: places.get(file.split("/")[1], len(places)))
+    order: list[str] = []
+    for start in range(0, len(busy), BUSY_BETWEEN):
+        order += [*waiting[:1], *busy[start : start + BUSY_BETWEEN]]
+        waiting = waiting[1:]
+    items[:] = [item for file in (*order, *waiting) for item in files[file]]
 
 
 MANY_ROWS = 1_000
