@@ -1,17 +1,20 @@
 """The watch: looks twice a minute whether an alert begins or is over, and tells. Of all processes of all hosts one has the turn.
 
 A thread of each web process, so that a cluster that has ended is noticed; and a task of the cluster once a minute, so that one goes
-on without web servers. It never runs in a loop that does work. Without a database there is no watch: ask `/readyz` from outside.
+on without web servers. It never runs in a loop that does work. Without a database each host's web processes tell that one alert.
 """
 
 from __future__ import annotations
 
 import threading
+from datetime import UTC, datetime
 from typing import Final
 
+from django.conf import settings
 from django.db import connection
 
-from ops_ui.monitoring import alert_messages, alerts, signature_failures
+from ops_ui.monitoring import alert_messages, alerts, database_alert, health, signature_failures
+from ops_ui.monitoring.database_alert import DatabaseAlert
 from projection.foreign_code import FAILURES
 from projection.logs import log_event
 from projection.runtime.django_q.resident_tasks import unless_away
@@ -33,6 +36,12 @@ def look() -> bool:
     return True
 
 
+def look_at_the_database(alert: DatabaseAlert) -> None:
+    """Raises nothing of the database."""
+    if alert.is_ours():
+        alert.look(health.readiness(), datetime.now(UTC))
+
+
 def task(_number: int) -> bool:
     """Entry point of django-q2."""
     return unless_away(look, otherwise=False)
@@ -45,8 +54,10 @@ def start() -> None:
 
 def _watch() -> None:
     pause = threading.Event()
+    of_the_database = DatabaseAlert(settings.STATE_DIR / database_alert.FILE)
     while not pause.wait(alerts.PERIOD_SECONDS):
         try:
+            look_at_the_database(of_the_database)
             look()
         except FAILURES as error:  # the watch outlives any single fault; it says so and looks again
             log_event("alert", level="warning", state="not_looked", error=error_text(error))

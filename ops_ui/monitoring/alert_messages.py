@@ -112,7 +112,7 @@ def send_due() -> int:
         begun = {"id": message_id, "attempts": attempts, "pause": pause}
         if not _execute("begin_message", **begun):
             continue
-        error = _try(channel, webhook_id, title, text)
+        error = attempt(channel, webhook_id, title, text)
         sent += error is None
         if error is not None:
             log_event("alert", level="error", state="not_sent", attempt=attempts + 1, channel=channel, error=error)
@@ -123,7 +123,7 @@ def send_due() -> int:
     return sent
 
 
-def _try(channel: str, webhook_id: str, title: str, text: str) -> str | None:
+def attempt(channel: str, webhook_id: str, title: str, text: str) -> str | None:
     """None when it was taken, else why it was not: hosts and numbers, never the URL or a secret."""
     send: Callable[[], None] = (lambda: post(webhook_id, text)) if channel == "webhook" else (lambda: mail(webhook_id, title, text))
     try:
