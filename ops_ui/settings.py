@@ -16,17 +16,17 @@ _env: dict[str, Any] = environment.read()
 STATE_DIR: Path = _env["STATE_DIR"] or BASE_DIR / ".local"
 """Folder of what this host keeps: wake-up sockets, spool, metrics files."""
 
-for _needed in ("DATABASE_URL", "SECRET_KEY", "ENCRYPTION_KEYS"):
-    if not _env[_needed]:
-        raise environment.BadSetting(
-            f"HEADRACE_{_needed} is not set; start with script/server or script/manage (which create it), or set it in the environment."
-        )
-
-for _target, _means in (("ALERT_URL", "ALERT_SECRET"), ("ALERT_MAIL", "MAIL_URL")):
-    if _env[_target] and not _env[_means]:
-        raise environment.BadSetting(
-            f"HEADRACE_{_target} is set, and HEADRACE_{_means} is not; alerts would not be delivered. Set both."
-        )
+_missing = [
+    f"HEADRACE_{needed} is not set; start with script/server or script/manage (which create it), or set it in the environment."
+    for needed in ("DATABASE_URL", "SECRET_KEY", "ENCRYPTION_KEYS")
+    if not _env[needed]
+] + [
+    f"HEADRACE_{target} is set, and HEADRACE_{means} is not; alerts would not be delivered. Set both."
+    for target, means in (("ALERT_URL", "ALERT_SECRET"), ("ALERT_MAIL", "MAIL_URL"))
+    if _env[target] and not _env[means]
+]
+if _missing:
+    raise environment.BadSetting("\n".join(_missing))
 
 SECRET_KEY: str = _env["SECRET_KEY"]
 DEBUG: bool = _env["DEBUG"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
+from typing import Final, Literal
 
 from connectors import audit_log
 from connectors.configuration import connections, endpoints, packs, routes, stored_secrets
@@ -46,13 +46,17 @@ class _Run:
     steps: list[Step] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    refused: set[str] = field(default_factory=set)
+    """Where the problems are."""
+    allow_missing_code: bool = False
 
     def attempt(self, where: str, step: Callable[[], Step]) -> bool:
         """Take one step; a refusal becomes a line of its own, so that a file's faults are all told at once. False = refused."""
         try:
             self.steps.append(step())
         except (ConfigurationRefused, NotFound) as refusal:
-            self.problems.append(f"{where}: {refusal}")
+            self.problems += [f"{where}: {line}" for line in str(refusal).splitlines()]
+            self.refused.add(where)
             return False
         return True
 
@@ -61,16 +65,24 @@ APPLY_ACTION: Final = "config.apply"
 
 
 def apply(
-    configuration: Configuration, *, actor: str, reason: str = "", dry_run: bool = False, prune: Collection[Extra] = ()
+    configuration: Configuration,
+    *,
+    actor: str,
+    reason: str = "",
+    dry_run: bool = False,
+    prune: Collection[Extra] = (),
+    allow_missing_code: bool = False,
 ) -> Report:
     """Make the namespace what the file says; applying again changes nothing. One transaction: all of it, or nothing.
 
-    `prune`: what an earlier report named as extra and is to be removed; whatever else has come since stays.
-    Raises BadConfiguration with a line for each part that is refused (unknown pack, missing secret …).
+    `prune`: what an earlier report named as extra and is to be removed; whatever else has come since stays. `allow_missing_code`: a
+    flow that is not installed here is a warning.
+    Raises BadConfiguration with a line for each fault (unknown pack, missing secret …).
     """
 
     def unit() -> Report:
-        report = _pass(configuration, actor, reason, dry_run, prune)
+        run = _Run(configuration.namespace, actor, reason, allow_missing_code=allow_missing_code)
+        report = _pass(run, configuration, dry_run, prune)
         if dry_run:
             raise _RolledBack(report)
         return report
@@ -81,8 +93,7 @@ def apply(
         return undone.report
 
 
-def _pass(configuration: Configuration, actor: str, reason: str, dry_run: bool, prune: Collection[Extra]) -> Report:
-    run = _Run(configuration.namespace, actor, reason)
+def _pass(run: _Run, configuration: Configuration, dry_run: bool, prune: Collection[Extra]) -> Report:
     lock_namespace(configuration.namespace)
     for name, connection in configuration.connections.items():
         _connection(run, name, connection)
@@ -100,7 +111,7 @@ def _pass(configuration: Configuration, actor: str, reason: str, dry_run: bool, 
     if report.changes_something:
         counts = {outcome: len(report.of(outcome)) for outcome in ("created", "changed", "unchanged", "removed")}
         changed = sum(counts.values()) - counts["unchanged"]
-        audit_log.record(actor, APPLY_ACTION, run.namespace, reason, count=changed, detail=counts)
+        audit_log.record(run.actor, APPLY_ACTION, run.namespace, run.reason, count=changed, detail=counts)
     return report
 
 
@@ -151,8 +162,20 @@ def _endpoint(run: _Run, pack_name: str, slug: str, section: EndpointSection) ->
 
 
 def _route(run: _Run, key: str, section: RouteSection) -> None:
+    places: Final[dict[Literal["pack", "connection"], str]] = {
+        "pack": f"packs.{section.pack}",
+        "connection": f"connections.{section.connection}",
+    }
+
     def put() -> Step:
-        published = routes.publish(run.namespace, draft_of(key, section), actor=run.actor, reason=run.reason)
+        draft = draft_of(key, section)
+        unchecked = {kind for kind, place in places.items() if place in run.refused}
+        if unchecked:  # what is wrong with them is told there; nothing will be kept
+            routes.check(run.namespace, draft, allow_missing_code=run.allow_missing_code, unchecked=unchecked)
+            return Step("route", key, "unchanged")
+        published = routes.publish(
+            run.namespace, draft, actor=run.actor, reason=run.reason, allow_missing_code=run.allow_missing_code
+        )
         run.warnings.extend(published.warnings)
         if not published.created:
             return Step("route", key, "unchanged")

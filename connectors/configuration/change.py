@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
 from functools import wraps
 from pathlib import Path
 from typing import Final, ParamSpec, TypeVar
@@ -33,6 +34,14 @@ class NotFound(LookupError):
 
 class ConfigurationLocked(ConfigurationRefused):
     """HEADRACE_CONFIG_LOCKED is on: configuration changes by `config apply` alone. Change the file and apply it."""
+
+
+def known_names(wanted: str, known: Iterable[str], word: str = "known") -> str:
+    """What to write instead of a name that there is not: the nearest of the known ones, and all of them."""
+    names = list(known)
+    near = get_close_matches(wanted, names, n=1)
+    meant = f"did you mean {near[0]!r}? " if near else ""
+    return f"{meant}{word}: {', '.join(names) or 'none'}"
 
 
 def require_unlocked() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from connectors.configuration.change import NotFound
+from connectors.configuration.change import NotFound, known_names
 from connectors.models import Pack
 from connectors.states import LIVE_PACK_STATES
 
@@ -22,6 +22,6 @@ def required_pack(namespace: str, name: str) -> Pack:
     """As `live_pack`. Raises NotFound, naming the packs that are installed, where there is none."""
     row = live_pack(namespace, name)
     if row is None:
-        known = ", ".join(each.name for each in live_packs(namespace)) or "none"
-        raise NotFound(f"pack {name!r} is not installed in namespace {namespace!r}; installed are: {known}")
+        known = known_names(name, (each.name for each in live_packs(namespace)), "installed are")
+        raise NotFound(f"pack {name!r} is not installed in namespace {namespace!r}; {known}")
     return row

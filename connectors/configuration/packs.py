@@ -15,7 +15,7 @@ from typing import Any
 
 from connectors import audit_log, pack
 from connectors.configuration import routes
-from connectors.configuration.change import ConfigurationRefused, NotFound, lock_namespace, one_unit
+from connectors.configuration.change import ConfigurationRefused, NotFound, known_names, lock_namespace, one_unit
 from connectors.configuration.live_packs import live_pack, required_pack
 from connectors.configuration.pausing import inherited
 from connectors.models import Endpoint, Pack, Receipt
@@ -42,8 +42,9 @@ def pack_class(name: str) -> type[pack.Pack]:
     """The code of a pack. Raises NotFound, naming the packs of this process."""
     found = pack.find(name)
     if found is None:
-        known = ", ".join(sorted(pack.registered())) or "none"
-        raise NotFound(f"there is no pack {name!r}; known: {known} (add others through HEADRACE_APPS)")
+        raise NotFound(
+            f"there is no pack {name!r}; {known_names(name, sorted(pack.registered()))} (add others through HEADRACE_APPS)"
+        )
     return found
 
 

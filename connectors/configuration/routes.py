@@ -7,11 +7,12 @@ same version, and never a version beside an admission that reads it half written
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Final, Literal
 
 from connectors import audit_log
-from connectors.configuration.change import ConfigurationRefused, NotFound, lock_namespace, one_unit
+from connectors.configuration.change import ConfigurationRefused, NotFound, known_names, lock_namespace, one_unit
 from connectors.configuration.live_packs import required_pack
 from connectors.configuration.pausing import inherited
 from connectors.models import Connection, Pack, Route
@@ -62,19 +63,41 @@ class Published:
 
 
 @one_unit
-def publish(namespace: str, draft: RouteDraft, *, actor: str, reason: str = "") -> Published:
-    """Make `draft` the current version of its route. Equal content writes nothing.
-
-    Raises RouteRefused for a pack that is not installed, a missing connection, or a projection route with a target lane
-    (docs/protocol.md#target-lane).
-    """
+def publish(namespace: str, draft: RouteDraft, *, actor: str, reason: str = "", allow_missing_code: bool = False) -> Published:
+    """Make `draft` the current version of its route. Equal content writes nothing. Raises RouteRefused, as `check`."""
     lock_namespace(namespace)
-    try:
-        pack = required_pack(namespace, draft.pack_name)
-    except NotFound as missing:  # what was asked for is the route, and that can be fixed
-        raise RouteRefused(str(missing)) from None
-    _refuse_impossible(namespace, draft)
+    check(namespace, draft, allow_missing_code=allow_missing_code)
+    pack = required_pack(namespace, draft.pack_name)
     return _publish_version(facts_of(draft, pack), actor=actor, reason=reason)
+
+
+def check(
+    namespace: str,
+    draft: RouteDraft,
+    *,
+    allow_missing_code: bool = False,
+    unchecked: Collection[Literal["pack", "connection"]] = (),
+) -> None:
+    """Raises RouteRefused with a line for each fault: a pack that is not installed, a missing connection, a flow that nobody has
+    installed here (unless `allow_missing_code`), or a projection route with a target lane (docs/protocol.md#target-lane).
+
+    `unchecked`: what is told as a fault of its own.
+    """
+    faults = [*_faults(draft)]
+    if "pack" not in unchecked:
+        try:
+            required_pack(namespace, draft.pack_name)
+        except NotFound as missing:  # what was asked for is the route, and that can be fixed
+            faults.append(str(missing))
+    if not allow_missing_code and flows.find(draft.flow) is None:
+        faults.append(
+            f"{_missing_flow(draft.key, draft.flow)}correct the name, or add its package to HEADRACE_APPS; "
+            "if only other hosts have it, add --allow-missing-code"
+        )
+    if draft.connection and "connection" not in unchecked:
+        faults += _faults_of_connection(namespace, draft)
+    if faults:
+        raise RouteRefused("\n".join(faults))
 
 
 @one_unit
@@ -112,29 +135,32 @@ def all_current(namespace: str) -> list[RouteFacts]:
     return [RouteFacts.from_snapshot(row.snapshot) for row in rows]
 
 
-def _refuse_impossible(namespace: str, draft: RouteDraft) -> None:
+def _faults(draft: RouteDraft) -> Iterator[str]:
+    """What contradicts itself."""
     projected = draft.mode == PROJECTION
     if projected and draft.target_lane:
-        raise RouteRefused(
+        yield (
             f"route {draft.key!r} is a projection but sets target_lane. A projection runs in the lane of its source; "
             "remove target_lane or use mode per_event"
         )
     if draft.settle_seconds and not projected:
-        raise RouteRefused(f"route {draft.key!r} is per_event but sets settle. Each event runs immediately; remove settle")
+        yield f"route {draft.key!r} is per_event but sets settle. Each event runs immediately; remove settle"
     if draft.flow == FORWARD_FLOW and not draft.connection:
-        raise RouteRefused(f'route {draft.key!r} uses http_forward without a connection; add connection = "…"')
-    if draft.connection:
-        _refuse_unusable_connection(namespace, draft)
+        yield f'route {draft.key!r} uses http_forward without a connection; add connection = "…"'
 
 
-def _refuse_unusable_connection(namespace: str, draft: RouteDraft) -> None:
+def _faults_of_connection(namespace: str, draft: RouteDraft) -> Iterator[str]:
     rows = {row.name: row for row in Connection.objects.filter(namespace=namespace).order_by("name")}
     found = rows.get(draft.connection)
     if found is None:
-        known = ", ".join(rows) or "none"
-        raise RouteRefused(f"route {draft.key!r} names connection {draft.connection!r}, which does not exist; known: {known}")
-    if draft.flow == FORWARD_FLOW and not found.secrets:
-        raise RouteRefused(f"connection {draft.connection!r} has no secret, but http_forward signs every request; add one")
+        known = known_names(draft.connection, rows)
+        yield f"route {draft.key!r} names connection {draft.connection!r}, which does not exist; {known}"
+    elif draft.flow == FORWARD_FLOW and not found.secrets:
+        yield f"connection {draft.connection!r} has no secret, but http_forward signs every request; add one"
+
+
+def _missing_flow(key: str, name: str) -> str:
+    return f"route {key!r}: flow {name!r} is not installed here; {known_names(name, sorted(flows.registered()))}; "
 
 
 def facts_of(draft: RouteDraft, pack: Pack) -> RouteFacts:
@@ -227,8 +253,4 @@ def _differences(before: RouteFacts | None, after: RouteFacts) -> tuple[str, ...
 def _warnings(facts: RouteFacts) -> tuple[str, ...]:
     if flows.find(facts.flow_name) is not None:
         return ()
-    known = ", ".join(sorted(flows.registered())) or "none"
-    return (
-        f"route {facts.key!r}: flow {facts.flow_name!r} is not installed here (known: {known}); "
-        "its work waits until its package is added to HEADRACE_APPS",
-    )
+    return (_missing_flow(facts.key, facts.flow_name) + "its work waits until its package is added to HEADRACE_APPS",)

@@ -21,6 +21,12 @@ def add_reason(parser: CommandParser) -> None:
     parser.add_argument("--reason", default="", help="reason, for the audit log")
 
 
+def add_missing_code(parser: CommandParser) -> None:
+    parser.add_argument(
+        "--allow-missing-code", action="store_true", help="accept flows that are not installed on this host: their work waits"
+    )
+
+
 class ConfigurationCommand(HeadraceCommand):
     """A thing that is not there ends with exit code 1, a change that is refused with 2."""
 

@@ -12,8 +12,9 @@ import importlib.util
 import ipaddress
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -184,14 +185,29 @@ SETTINGS: Final[dict[str, Setting]] = {
 
 
 def read(environ: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """Every setting by its name without prefix. Raises BadSetting."""
+    """Every setting by its name without prefix. Raises BadSetting, with a line for each that is wrong."""
     environ = os.environ if environ is None else environ
-    for name in environ:
+    problems = [*_unknown(environ)]
+    values: dict[str, Any] = {}
+    for name, setting in SETTINGS.items():
+        try:
+            values[name] = _value(name, setting, environ)
+        except BadSetting as bad:
+            problems.append(str(bad))
+    if problems:
+        raise BadSetting("\n".join(problems))
+    return values
+
+
+def _unknown(environ: Mapping[str, str]) -> Iterator[str]:
+    """A sentence for each variable that no setting is meant by."""
+    for name, value in environ.items():
         bare = name.removeprefix(PREFIX)
         known = bare in SETTINGS or bare.removesuffix("_FILE") in SETTINGS
-        if name.startswith(PREFIX) and not known and not _is_of_kubernetes(bare, environ[name]):
-            raise BadSetting(f"{name} is not a Headrace setting; known: {', '.join(PREFIX + known for known in SETTINGS)}.")
-    return {name: _value(name, setting, environ) for name, setting in SETTINGS.items()}
+        if name.startswith(PREFIX) and not known and not _is_of_kubernetes(bare, value):
+            near = get_close_matches(bare, SETTINGS, n=1)
+            meant = f"did you mean {PREFIX}{near[0]}? " if near else ""
+            yield f"{name} is not a Headrace setting; {meant}known: {', '.join(PREFIX + known for known in SETTINGS)}."
 
 
 _OF_A_SERVICE: Final = re.compile(r"(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from django.core.management.base import CommandParser
@@ -11,10 +12,10 @@ from django.core.management.base import CommandParser
 from connectors.audit_log import cli_actor
 from connectors.configuration import export
 from connectors.configuration.apply import apply
-from connectors.configuration.file import Configuration, read
+from connectors.configuration.file import read
 from connectors.configuration.report import Extra, Report, Step
-from connectors.management.configuration_command import ConfigurationCommand, add_namespace, add_reason
-from projection.cli import DONE, USAGE, add_confirmation, confirm, demand_reason, printable
+from connectors.management.configuration_command import ConfigurationCommand, add_missing_code, add_namespace, add_reason
+from projection.cli import DONE, FINDINGS, add_confirmation, confirm, demand_reason, printable
 
 
 class Command(ConfigurationCommand):
@@ -28,20 +29,24 @@ class Command(ConfigurationCommand):
         apply.add_argument("--prune", action="store_true", help="also remove what the file does not name")
         add_reason(apply)
         add_confirmation(apply)
-        diff = self.add_verb(verbs, "diff", self.diff, "show where the database differs from the file; exit code 2 if it does")
+        diff = self.add_verb(verbs, "diff", self.diff, "show where the database differs from the file; exit code 1 if it does")
         diff.add_argument("file", help="TOML file")
+        for sub in (apply, diff):
+            add_missing_code(sub)
         add_namespace(self.add_verb(verbs, "export", self.export, "print the configuration of a namespace as TOML"))
 
-    def apply(self, *, file: str, dry_run: bool, prune: bool, reason: str, yes: bool, **_options: Any) -> int:
+    def apply(
+        self, *, file: str, dry_run: bool, prune: bool, reason: str, yes: bool, allow_missing_code: bool, **_options: Any
+    ) -> int:
         configuration = read(file)
-        extras = self._to_prune(configuration, reason, yes=yes, dry_run=dry_run) if prune else ()
-        report = apply(configuration, actor=cli_actor(), reason=reason, dry_run=dry_run, prune=extras)
+        act = partial(apply, configuration, actor=cli_actor(), allow_missing_code=allow_missing_code)
+        extras = self._to_prune(act(dry_run=True).extras, reason, yes=yes, dry_run=dry_run) if prune else ()
+        report = act(reason=reason, dry_run=dry_run, prune=extras)
         self.emit(_as_json(report), _lines(report))
         return DONE
 
-    def _to_prune(self, configuration: Configuration, reason: str, *, yes: bool, dry_run: bool) -> tuple[Extra, ...]:
-        """What the file does not name, confirmed. Raises CommandError, BadConfiguration; nothing was changed then."""
-        extras = apply(configuration, actor=cli_actor(), dry_run=True).extras
+    def _to_prune(self, extras: tuple[Extra, ...], reason: str, *, yes: bool, dry_run: bool) -> tuple[Extra, ...]:
+        """What the file does not name, confirmed. Raises CommandError; nothing was changed then."""
         if extras and not dry_run:
             if not self.as_json:
                 self.stderr.writelines(f"to be removed: {printable(f'{extra.kind} {extra.name}')}\n" for extra in extras)
@@ -50,11 +55,11 @@ class Command(ConfigurationCommand):
             confirm(what, len(extras), yes=yes)
         return extras
 
-    def diff(self, *, file: str, **_options: Any) -> int:
-        report = apply(read(file), actor=cli_actor(), dry_run=True)
+    def diff(self, *, file: str, allow_missing_code: bool, **_options: Any) -> int:
+        report = apply(read(file), actor=cli_actor(), dry_run=True, allow_missing_code=allow_missing_code)
         lines = [*_changes(report), *(f"not in the file: {extra.kind} {extra.name}" for extra in report.extras)]
         self.emit({"drift": report.is_drift, **_as_json(report)}, lines or ["no drift"])
-        return USAGE if report.is_drift else DONE
+        return FINDINGS if report.is_drift else DONE
 
     def export(self, *, namespace: str, **_options: Any) -> int:
         table = export.as_table(namespace)

@@ -15,7 +15,7 @@ from connectors.configuration.change import require_unlocked
 from connectors.configuration.errors import BadConfiguration, option_sentences
 from connectors.configuration.file import RouteSection
 from connectors.configuration.values import name
-from connectors.management.configuration_command import add_namespace, add_reason
+from connectors.management.configuration_command import add_missing_code, add_namespace, add_reason
 from connectors.management.pause_verbs import PauseVerbs
 from connectors.models import Route
 from projection.cli import DONE, add_confirmation, confirm, demand_reason, iso, table
@@ -54,6 +54,7 @@ class Command(PauseVerbs):
         publish.add_argument("--mask", action="append", metavar="PATH", help="path of a field to hide in every view; repeatable")
         for option, description in (TEXTS | INLINE).items():
             publish.add_argument(f"--{option.replace('_', '-')}", help=description.replace("%", "%%"))
+        add_missing_code(publish)
         add_namespace(publish)
         add_reason(publish)
         retire = self.add_verb(
@@ -74,10 +75,11 @@ class Command(PauseVerbs):
         self.emit({"routes": found}, lines)
         return DONE
 
-    def publish(self, *, namespace: str, reason: str, **options: Any) -> int:
+    def publish(self, *, namespace: str, reason: str, allow_missing_code: bool, **options: Any) -> int:
         require_unlocked()
         key, section = options["name"], _section(options)
-        published = routes.publish(namespace, draft_of(key, section), actor=cli_actor(), reason=reason)
+        draft = draft_of(key, section)
+        published = routes.publish(namespace, draft, actor=cli_actor(), reason=reason, allow_missing_code=allow_missing_code)
         version = published.route_facts.version
         answer = {
             "key": key,

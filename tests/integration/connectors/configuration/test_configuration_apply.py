@@ -131,7 +131,7 @@ def test_one_refused_part_undoes_all_and_each_refused_part_has_its_line(database
     text = FILE + '\n[packs.nope]\n[routes.bad]\npack = "nope"\non = ["*"]\nkind = "k"\nmode = "per_event"\nflow = "log"\n'
     with pytest.raises(BadConfiguration) as caught:
         applied(text)
-    assert [line.split(":")[0] for line in caught.value.problems] == ["packs.github.endpoint.repo", "packs.nope", "routes.bad"]
+    assert [line.split(":")[0] for line in caught.value.problems] == ["packs.github.endpoint.repo", "packs.nope"]
     assert "the environment variable GITHUB_SECRET is not set" in caught.value.problems[0]
     assert "known: " in caught.value.problems[1]
     assert all(not table for table in rows())
@@ -285,3 +285,37 @@ def test_what_an_operator_disabled_stays_so_and_applying_says_it(database):
         "connection crm is disabled",
     ]
     assert Endpoint.objects.get(slug="in").state == "disabled"
+
+
+def test_a_refused_connection_or_pack_is_told_once_beside_the_other_faults_of_its_routes(database, monkeypatch):
+    monkeypatch.delenv("CRM_SECRET", raising=False)
+    text = """
+[packs.nope]
+[packs.generic]
+[connections.crm]
+url = "https://crm.example.com"
+secret = "env:CRM_SECRET"
+[routes.forward]
+pack = "generic"
+on = ["*"]
+kind = "k"
+mode = "per_event"
+flow = "http_forward"
+connection = "crm"
+[routes.lost]
+pack = "nope"
+on = ["*"]
+kind = "k"
+mode = "projection"
+target_lane = "x:{id}"
+flow = "lgo"
+"""
+    with pytest.raises(BadConfiguration) as refused:
+        applied(text)
+    assert [line.partition(":")[0] for line in refused.value.problems] == [
+        "connections.crm",
+        "packs.nope",
+        "routes.lost",
+        "routes.lost",
+    ]
+    assert not Pack.objects.exists()

@@ -58,9 +58,10 @@ def test_config_apply_dry_run_ends_with_0_and_keeps_nothing(file):
     assert Pack.objects.count() == 0
 
 
-def test_config_diff_ends_with_2_on_drift_and_0_without(file):
+def test_config_diff_ends_with_1_on_drift_2_on_a_mistake_and_0_without(file):
     answer, code = run("config", "diff", str(file))
-    assert (code, answer["drift"]) == (2, True)
+    assert (code, answer["drift"]) == (1, True)
+    assert run("config", "diff", f"{file}.gone")[1] == 2
     run("config", "apply", str(file))
     answer, code = run("config", "diff", str(file))
     assert (code, answer["drift"], answer["extras"]) == (0, False, [])
@@ -195,7 +196,7 @@ def test_flows_list_names_who_uses_them_and_what_is_missing(database):
     run("packs", "install", "generic")
     publish()
     words = ("--pack", "generic", "--on", "*", "--kind", "k", "--mode", "per_event", "--flow", "acme.sync")
-    run("routes", "publish", "other", *words)
+    run("routes", "publish", "other", *words, "--allow-missing-code")
     answer, code = run("flows", "list")
     assert code == 0
     assert next(flow["routes"] for flow in answer["flows"] if flow["name"] == "log") == ["things"]
@@ -303,3 +304,36 @@ def test_locked_configuration_disables_and_removes_nothing(database, settings, a
     settings.HEADRACE_CONFIG_LOCKED = True
     answer, code = run(*arguments)
     assert (code, "config apply" in answer["error"]["reason"]) == (2, True)
+
+
+@pytest.mark.parametrize("verb", ["apply", "diff"])
+def test_a_misspelt_flow_ends_with_2_unless_its_code_may_be_missing(file, verb):
+    file.write_text(FILE.replace('flow = "log"', 'flow = "lgo"'))
+    answer, code = run("config", verb, str(file))
+    assert (code, answer["error"]["problems"][0].partition("known")[0]) == (
+        2,
+        "routes.things: route 'things': flow 'lgo' is not installed here; did you mean 'log'? ",
+    )
+    answer, code = run("config", verb, str(file), "--allow-missing-code")
+    assert (code, len(answer["warnings"])) == (1 if verb == "diff" else 0, 1)
+
+
+def test_routes_publish_takes_a_missing_flow_only_when_it_is_allowed(file):
+    run("config", "apply", str(file))
+    words = (
+        "routes",
+        "publish",
+        "late",
+        "--pack",
+        "generic",
+        "--on",
+        "*",
+        "--kind",
+        "k",
+        "--mode",
+        "per_event",
+        "--flow",
+        "acme.x",
+    )
+    assert run(*words)[1] == 2
+    assert run(*words, "--allow-missing-code")[1] == 0

@@ -70,7 +70,7 @@ def test_a_change_is_a_new_row_and_the_old_row_keeps_everything_but_is_current(p
     [
         {"provider_kinds": ("contact.creation",)},
         {"event_kind": "contact.touched"},
-        {"flow": "crm.contact"},
+        {"flow": "record_table"},
         {"work_type": "sync"},
         {"source_id_case": "fold"},
         {"queue_class": "interactive"},
@@ -129,11 +129,29 @@ def test_http_forward_needs_a_connection_that_exists(pack):
     assert publish(replace(DRAFT, flow="http_forward", connection="crm")).created
 
 
-def test_a_flow_that_this_process_lacks_is_a_warning(pack):
-    published = publish(replace(DRAFT, flow="acme.sync"))
+def test_a_misspelt_flow_is_refused_with_the_nearest_name_unless_its_code_may_be_missing(pack):
+    draft = replace(DRAFT, flow="record_tabel")
+    with pytest.raises(
+        RouteRefused, match="flow 'record_tabel' is not installed here; did you mean 'record_table'\\? known: "
+    ) as refused:
+        publish(draft)
+    assert str(refused.value).endswith("if only other hosts have it, add --allow-missing-code")
+    assert not Route.objects.exists()
+    published = routes.publish("default", draft, actor=ACTOR, allow_missing_code=True)
     assert published.created
-    assert "flow 'acme.sync' is not installed here" in published.warnings[0]
+    assert "its work waits until its package is added to HEADRACE_APPS" in published.warnings[0]
+    with pytest.raises(RouteRefused, match="is not installed here"):
+        publish(draft)
     assert publish().warnings == ()
+
+
+def test_all_faults_of_a_route_are_told_together(pack):
+    draft = replace(DRAFT, pack_name="genric", flow="http_forwrd", connection="crm", target_lane="x", mode=PROJECTION)
+    with pytest.raises(RouteRefused) as refused:
+        publish(draft)
+    lines = str(refused.value).splitlines()
+    assert len(lines) == 4
+    assert "pack 'genric' is not installed in namespace 'default'; did you mean 'generic'? installed are: generic" in lines
 
 
 def test_the_same_key_in_two_namespaces_is_two_routes(pack):

@@ -90,7 +90,10 @@ def test_a_refused_secret_is_not_shown(name: str) -> None:
 
 
 def test_an_unknown_setting_is_refused_and_the_known_ones_named() -> None:
-    with pytest.raises(BadSetting, match=r"HEADRACE_LEASE_SECOND is not a Headrace setting; known: .*HEADRACE_LEASE_SECONDS"):
+    with pytest.raises(
+        BadSetting,
+        match=r"HEADRACE_LEASE_SECOND is not a Headrace setting; did you mean HEADRACE_LEASE_SECONDS\? known: .*HEADRACE_LEASE_SECONDS",
+    ):
         read({"HEADRACE_LEASE_SECOND": "60"})
 
 
@@ -155,3 +158,13 @@ def test_a_boolean_is_read_in_the_usual_spellings(text: str, value: bool) -> Non
 def test_a_value_file_from_a_windows_editor_is_read(tmp_path: Path) -> None:
     (tmp_path / "days").write_bytes(b"\xef\xbb\xbf7\r\n")
     assert environment.read({"HEADRACE_RETENTION_DAYS_FILE": str(tmp_path / "days")})["RETENTION_DAYS"] == 7
+
+
+def test_everything_that_is_wrong_is_told_at_once() -> None:
+    with pytest.raises(BadSetting) as refused:
+        read({"HEADRACE_BIND": "here", "HEADRACE_LEASE_SECONDS": "a minute", "HEADRACE_COLOUR": "blue"})
+    assert [line.partition(" ")[0] for line in str(refused.value).splitlines()] == [
+        "HEADRACE_COLOUR",
+        "HEADRACE_LEASE_SECONDS",
+        "HEADRACE_BIND",
+    ]

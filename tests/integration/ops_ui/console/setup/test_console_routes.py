@@ -336,5 +336,7 @@ def test_a_damaged_origin_gives_an_empty_form(admin: Client, number: str) -> Non
     assert admin.get("/admin/routes/publish/", {"from": number}).status_code == 200
 
 
-def test_an_unregistered_flow_is_a_warning(admin: Client) -> None:
+def test_an_unregistered_flow_is_refused_before_and_when_it_is_published(admin: Client) -> None:
     assert "is not installed here" in text_of(admin.post(TRY, {**FORM, "flow": "crm.unknown"}))
+    assert any("did you mean 'log'?" in line for line in said(publish(admin, TEXT.replace('"log"', '"lgo"'))))
+    assert not Route.objects.exists()
