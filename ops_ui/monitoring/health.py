@@ -16,8 +16,10 @@ from django.views.decorators.http import require_safe
 
 from ops_ui.monitoring import progress, spool_status
 from projection.database import outages
+from projection.database.damage import damage, damaged_tables
 from projection.models import ProjectionProtocol
 
+TABLE_DAMAGED: Final = "table_damaged"
 PROBE_TIMEOUT_SECONDS: Final = 2
 """A probe answers before the usual 3 to 5 s of a load balancer, whatever the database does."""
 
@@ -79,12 +81,15 @@ class Health:
 def look() -> Health:
     """Readiness, then progress, and what waits on this host. A database that does not answer is a reason, never an exception."""
     problem = readiness()
-    if problem is None:
-        try:
-            reasons = [{"code": one.code, "reason": one.reason} for one in progress.findings()]
-            return Health(is_ready=True, reasons=reasons + _of_this_host())
-        except Error as error:
-            problem = _unreachable(error)
+    try:
+        if problem is None or problem.code == TABLE_DAMAGED:
+            found = [NotReady(TABLE_DAMAGED, one.sentence) for one in damaged_tables()] or (
+                [problem] if problem else progress.findings()
+            )
+            reasons = [{"code": one.code, "reason": one.reason} for one in found]
+            return Health(is_ready=problem is None, reasons=reasons + _of_this_host())
+    except Error as error:
+        problem = _unreachable(error)
     return Health(is_ready=False, reasons=[{"code": problem.code, "reason": problem.reason}])
 
 
@@ -112,6 +117,8 @@ def readiness() -> NotReady | None:
 
 def _unreachable(error: Error) -> NotReady:
     number = error.args[0] if error.args and isinstance(error.args[0], int) else "no code"
+    if (damaged := damage(error)) is not None:
+        return NotReady(TABLE_DAMAGED, damaged.sentence)
     if outages.is_read_only(error):
         return NotReady(
             "database_read_only",

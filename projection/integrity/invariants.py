@@ -6,19 +6,22 @@ what is reported. Nothing is locked: every read is one snapshot, in which a comm
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from django.db import connection
+from django.db import DatabaseError, connection
 
 from projection.database.catalogue import statement
+from projection.database.damage import Damage, damage, damaged_tables
 
 PAGE_ROWS: Final = 50_000
 """Rows of one page: about a second of a scan, so that a snapshot is never kept open for long."""
 LISTED: Final = 100
 """Violations listed for each invariant; one more row then tells how many there are."""
 
+READABLE: Final = "tables_readable"
+"""No invariant of the protocol: without it the others cannot be checked."""
 EVENTS: Final = "`_System_ConnectorEvent`"
 WORK_ITEMS: Final = "`_System_ConnectorWorkItem`"
 
@@ -119,36 +122,59 @@ def audit(invariants: Iterable[Invariant] = INVARIANTS, *, page_rows: int = PAGE
     """Check every invariant on every retained row that was there at the start.
 
     At most LISTED violations are listed for each; one more, with an empty id, then says how many there are. Cost: one query for each
-    invariant and page, and one for each page.
+    invariant and page, and one for each page. What cannot be read because a table is damaged is one violation of `tables_readable`.
     """
     chosen = list(invariants)
     checked = {invariant.name: 0 for invariant in chosen}
+    damaged = {found.table: found for found in damaged_tables()}
     findings = {invariant.name: _Findings() for invariant in chosen}
     for table in dict.fromkeys(invariant.table for invariant in chosen):
-        _walk(table, [invariant for invariant in chosen if invariant.table == table], page_rows, checked, findings)
-    violations = [violation for invariant in chosen for violation in findings[invariant.name].violations(invariant)]
+        remaining = [invariant for invariant in chosen if invariant.table == table]
+        for found in _walk(table, remaining, page_rows, checked, findings):
+            damaged.setdefault(found.table, found)
+    violations = [Violation(READABLE, found.table, found.sentence) for found in damaged.values()]
+    violations += [violation for invariant in chosen for violation in findings[invariant.name].violations(invariant)]
     return AuditReport(checked, violations)
 
 
 def _walk(
     table: str | None, invariants: Sequence[Invariant], page_rows: int, checked: dict[str, int], findings: dict[str, _Findings]
-) -> None:
+) -> Iterator[Damage]:
+    """Check a table's invariants a page at a time; yields the damage for which one of them, or the table, could not be read on."""
     if table is None:
         for invariant in invariants:
             checked[invariant.name] = 1
-            findings[invariant.name].add(invariant, _query(invariant.sql, {"limit": LISTED}))
+            yield from _check(invariant, {"limit": LISTED}, findings)
         return
-    ((end,),) = _query(statement("audit_end").format(table=table), {})
+    readable = list(invariants)
     after = 0
-    while True:
-        bounds = {"after": after, "end": end, "page_rows": page_rows}
-        ((rows, last),) = _query(statement("audit_page").format(table=table), bounds)
-        if not rows:
-            return
-        for invariant in invariants:
-            checked[invariant.name] += rows
-            findings[invariant.name].add(invariant, _query(invariant.sql, {"after": after, "last": last, "limit": LISTED}))
-        after = last
+    try:
+        ((end,),) = _query(statement("audit_end").format(table=table), {})
+        while True:
+            bounds = {"after": after, "end": end, "page_rows": page_rows}
+            ((rows, last),) = _query(statement("audit_page").format(table=table), bounds)
+            if not rows:
+                return
+            for invariant in list(readable):
+                checked[invariant.name] += rows
+                for found in _check(invariant, {"after": after, "last": last, "limit": LISTED}, findings):
+                    readable.remove(invariant)
+                    yield found
+            after = last
+    except DatabaseError as error:
+        if (met := damage(error)) is None:
+            raise
+        yield met
+
+
+def _check(invariant: Invariant, bounds: dict[str, int], findings: dict[str, _Findings]) -> list[Damage]:
+    try:
+        findings[invariant.name].add(invariant, _query(invariant.sql, bounds))
+    except DatabaseError as error:
+        if (met := damage(error)) is None:
+            raise
+        return [met]
+    return []
 
 
 def _query(sql: str, parameters: dict[str, int]) -> Sequence[tuple[Any, ...]]:
