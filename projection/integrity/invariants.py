@@ -132,6 +132,8 @@ def audit(invariants: Iterable[Invariant] = INVARIANTS, *, page_rows: int = PAGE
         remaining = [invariant for invariant in chosen if invariant.table == table]
         for found in _walk(table, remaining, page_rows, checked, findings):
             damaged.setdefault(found.table, found)
+    if any(damaged):
+        damaged.pop("", None)  # the server named no table: it is one of these
     violations = [Violation(READABLE, found.table, found.sentence) for found in damaged.values()]
     violations += [violation for invariant in chosen for violation in findings[invariant.name].violations(invariant)]
     return AuditReport(checked, violations)
