@@ -1,18 +1,23 @@
 """JMESPath expressions of a pack's settings: where to find an id, a kind, a lane in a payload.
 
 An expression sees the item's members, and under the names `headers` (by name, in any case) and `body` the request's headers and
-the whole body. Numbers keep their digits, also through `to_string`.
+the whole body. Numbers are exact, in literals and functions too, and keep their digits through `to_string`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from functools import reduce
+from typing import Any, ClassVar, Final
 
 import jmespath
 from jmespath import functions
-from jmespath.exceptions import JMESPathError
+from jmespath.exceptions import JMESPathError, ParseError
+from jmespath.lexer import Lexer
+from jmespath.parser import ParsedResult, Parser
 
 from connectors.identity_texts import identity_text
 from connectors.pack import Headers, Item, Unreadable
@@ -24,12 +29,98 @@ LONGEST: Final = 1000
 """Characters of an expression: a longer one nests deeper than its evaluation can follow."""
 
 
+_EXACT: Final = ("ExactNumber", "Decimal")
+"""Names of the types that numbers with a fraction have here, and JMESPath does not know."""
+_SUMS: Final = Context(prec=1000)
+"""Digits of a sum: more than numbers of payloads have, and bounded."""
+_LONGEST_ADJUSTED: Final = 1000
+"""A number of more digits before its point stays a Decimal: as an integer it could fill the memory (`1e999999999`)."""
+
+
 class _ExactFunctions(functions.Functions):
-    """JMESPath's functions; `to_string` writes numbers as they were received."""
+    """JMESPath's functions over exact numbers: nothing becomes a float, and `to_string` writes numbers as they were received."""
 
     @functions.signature({"types": []})
     def _func_to_string(self, value: Any) -> str:
         return value if isinstance(value, str) else exact_json.dump(value)
+
+    @functions.signature({"types": []})
+    def _func_to_number(self, value: Any) -> Any:
+        if isinstance(value, str):
+            try:
+                value = exact_json.parse(value)
+            except exact_json.NotJson:
+                return None
+        return value if isinstance(value, int | Decimal) and not isinstance(value, bool) else None
+
+    @functions.signature({"types": []})
+    def _func_type(self, value: Any) -> str:
+        return str(self._convert_to_jmespath_type(type(value).__name__))
+
+    @functions.signature({"types": ["number"]})
+    def _func_abs(self, value: Any) -> Any:
+        return value.copy_abs() if isinstance(value, Decimal) else abs(value)
+
+    @functions.signature({"types": ["number"]})
+    def _func_ceil(self, value: Any) -> Any:
+        return _whole(value, ROUND_CEILING)
+
+    @functions.signature({"types": ["number"]})
+    def _func_floor(self, value: Any) -> Any:
+        return _whole(value, ROUND_FLOOR)
+
+    @functions.signature({"types": ["array-number"]})
+    def _func_sum(self, values: Any) -> Any:
+        return sum(values) if all(isinstance(value, int) for value in values) else reduce(_SUMS.add, values)
+
+    @functions.signature({"types": ["array-number"]})
+    def _func_avg(self, values: Any) -> Any:
+        return Decimal(self._func_sum(values)) / len(values) if values else None
+
+    def _get_allowed_pytypes(self, types: Any) -> tuple[list[str], list[tuple[str, ...]]]:
+        allowed, inside = super()._get_allowed_pytypes(types)
+        return [*allowed, *_numbers_beside(allowed)], [(*names, *_numbers_beside(names)) for names in inside]
+
+    def _convert_to_jmespath_type(self, name: str) -> str:
+        return "number" if name in _EXACT else str(super()._convert_to_jmespath_type(name))
+
+
+def _numbers_beside(names: Sequence[str]) -> Sequence[str]:
+    return _EXACT if "int" in names else ()
+
+
+def _whole(value: int | Decimal, rounding: str) -> int | Decimal:
+    if isinstance(value, int):
+        return value
+    whole = value.to_integral_value(rounding)
+    return whole if whole.adjusted() > _LONGEST_ADJUSTED else int(whole)
+
+
+class _ExactLexer(Lexer):  # type: ignore[misc]  # the library has no types
+    """Reads literals such as `10.1` as numbers of payloads are read."""
+
+    def _consume_literal(self) -> dict[str, Any]:
+        start = self._position
+        token: dict[str, Any] = super()._consume_literal()
+        end = self._position - 1 if self._current is not None else self._length - 1
+        with suppress(exact_json.NotJson):
+            token["value"] = exact_json.parse(self._expression[start + 1 : end].replace("\\`", "`"))
+        return token
+
+
+class _ExactParser(Parser):  # type: ignore[misc]  # the library has no types
+    """JMESPath's parser with the lexer above; what it has parsed is kept by nobody else."""
+
+    _CACHE: ClassVar[dict[str, Any]] = {}
+
+    def _parse(self, expression: str) -> ParsedResult:
+        self._tokens = list(_ExactLexer().tokenize(expression))
+        self._index = 0
+        parsed = self._expression(binding_power=0)
+        if self._current_token() != "eof":
+            token = self._lookahead_token(0)
+            raise ParseError(token["start"], token["value"], token["type"], f"Unexpected token: {token['value']}")
+        return ParsedResult(expression, parsed)
 
 
 _OPTIONS: Final = jmespath.Options(custom_functions=_ExactFunctions())
@@ -58,7 +149,7 @@ class Expression:
         if len(text) > LONGEST:
             raise ValueError(f"{setting} has {len(text)} characters; a JMESPath expression may have at most {LONGEST}")
         try:
-            return cls(setting, text, jmespath.compile(text))
+            return cls(setting, text, _ExactParser().parse(text))
         except JMESPathError as error:
             raise ValueError(f"{setting} is not a JMESPath expression: {str(error).splitlines()[0]}") from None
         except RecursionError:

@@ -31,9 +31,12 @@ from connectors.configuration.values import (
     Slug,
     WebUrl,
     secret_reference,
+    secret_text,
 )
 from projection.facts import PER_EVENT, PROJECTION, InvocationMode, RateLimit, RetryPolicy
 
+BYTE_ORDER_MARK: Final = "\ufeff"
+"""What editors on Windows begin a text with; it is not part of it."""
 MODES: Final[dict[str, InvocationMode]] = {"projection": PROJECTION, "per_event": PER_EVENT}
 """How the file spells an invocation mode, and how it is stored."""
 
@@ -157,7 +160,7 @@ class Configuration(Section):
 def parse(text: str) -> Configuration:
     """The configuration of a TOML text. Raises BadConfiguration with every problem of the file, one line each."""
     try:
-        table = tomllib.loads(text)
+        table = tomllib.loads(text.removeprefix(BYTE_ORDER_MARK))
     except ValueError as error:  # its own TOMLDecodeError, or a number of more digits than the interpreter converts
         raise BadConfiguration([f"not TOML: {error}; correct the file"]) from None
     except RecursionError:
@@ -177,28 +180,33 @@ def read(path: str) -> Configuration:
     """The configuration of a file. Raises BadConfiguration, also when it cannot be read."""
     try:
         return parse(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadConfiguration(
-            [f"{path} cannot be read ({error}); correct the path, its permissions or its encoding (UTF-8)"]
-        ) from None
+    except OSError as error:
+        raise BadConfiguration([f"{path} cannot be read ({error.strerror}); correct the path or its permissions"]) from None
+    except UnicodeDecodeError:
+        raise BadConfiguration([f"{path} is not UTF-8 text; save it with the encoding UTF-8"]) from None
 
 
 def resolve(reference: str) -> str:
-    """The secret behind a reference. Raises ValueError naming the variable or file that is missing or empty, never a value."""
+    """The secret behind a reference; the line break at the end of a file is not part of it.
+
+    Raises ValueError naming the variable or file that is missing, empty or no secret (see `secret_text`), never a value.
+    """
     kind, _, value = secret_reference(reference).partition(":")
     if kind == "plain":
-        return value
+        return secret_text(value, "the secret")
     if kind == "env":
         found = os.environ.get(value, "")
         if not found:
             raise ValueError(f"the environment variable {value} is not set; set it for this command")
-        return found
+        return secret_text(found, f"the environment variable {value}")
     try:
-        found = Path(value).read_text(encoding="utf-8").rstrip("\r\n")
-    except (OSError, UnicodeDecodeError) as error:
+        found = Path(value).read_text(encoding="utf-8-sig").rstrip("\r\n")
+    except OSError as error:
         raise ValueError(
             f"the secret's file {value} cannot be read ({type(error).__name__}); correct the path or its permissions"
         ) from None
+    except UnicodeDecodeError:
+        raise ValueError(f"the secret's file {value} is not UTF-8 text; save it with the encoding UTF-8") from None
     if not found:
         raise ValueError(f"the secret's file {value} is empty; put the secret into it")
-    return found
+    return secret_text(found, f"the secret's file {value}")

@@ -89,6 +89,16 @@ def secret_reference(text: str) -> str:
     return text
 
 
+def secret_text(text: str, what: str) -> str:
+    """A secret that somebody gave; `what` begins the sentence. Raises ValueError for what an editor or a paste has added to it, which
+    would fail every signature; the value itself is not repeated."""
+    if len(text.splitlines()) > 1:
+        raise ValueError(f"{what} has {len(text.splitlines())} lines; a secret is a single line")
+    if not text.strip().isprintable():
+        raise ValueError(f"{what} contains an invisible or control character (a byte order mark, for example); remove it")
+    return text
+
+
 def _duration(value: object) -> object:
     if not isinstance(value, str):
         raise ValueError('must be a duration in quotes, e.g. "5s"')  # noqa: TRY004  # pydantic collects ValueErrors

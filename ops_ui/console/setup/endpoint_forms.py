@@ -12,6 +12,7 @@ from connectors.configuration.endpoints import EndpointDraft, EndpointRefused
 from connectors.configuration.errors import BadConfiguration, sentences
 from connectors.configuration.file import EndpointSection
 from connectors.configuration.stored_secrets import Secret
+from connectors.configuration.values import secret_text
 from connectors.configuration.values import slug as checked_slug
 from connectors.delivery import SignatureScheme
 from connectors.ingress.limit_values import LIMIT_NAMES, EndpointLimits
@@ -94,7 +95,10 @@ def secret(form: QueryDict, scheme: SignatureScheme) -> tuple[Secret | None, boo
         value = form.get("secret", "")
         if not value:
             raise EndpointRefused("the secret is empty; enter the provider's secret, or generate one")
-        return Secret(value), False
+        try:
+            return Secret(secret_text(value, "the secret")), False
+        except ValueError as error:
+            raise EndpointRefused(str(error)) from None
     return stored_secrets.generated(), True
 
 

@@ -157,6 +157,50 @@ def test_secret_references_are_resolved_from_environment_file_and_plain(monkeypa
     assert resolve("plain:a:b") == "a:b"
 
 
+def test_a_secret_file_of_a_windows_editor_is_its_one_line(tmp_path):
+    path = tmp_path / "secret"
+    path.write_bytes(b"\xef\xbb\xbfs3cret\r\n")
+    assert resolve(f"file:{path}") == "s3cret"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("s3cret\ns3cret2", "has 2 lines; a secret is a single line"),
+        ("s3cret\r\n\r\nold", "has 3 lines"),
+        ("\nS3cret", "has 2 lines"),
+        ("\ufeff\ufeffs3cret", "contains an invisible or control character"),
+        ("s3cret\u200b", "contains an invisible or control character"),
+        ("s3\tcret", "contains an invisible or control character"),
+    ],
+)
+def test_a_secret_with_what_an_editor_added_is_refused_and_never_repeated(monkeypatch, tmp_path, text, reason):
+    path = tmp_path / "secret"
+    path.write_text(text, encoding="utf-8", newline="")
+    monkeypatch.setenv("A_SECRET", text)
+    for reference, what in ((f"file:{path}", "file"), ("env:A_SECRET", "A_SECRET"), (f"plain:{text}", "the secret")):
+        with pytest.raises(ValueError, match=reason) as refused:
+            resolve(reference)
+        assert what in str(refused.value)
+        assert "s3" not in str(refused.value).lower()
+
+
+def test_a_secret_file_in_another_encoding_says_which_one_is_needed(tmp_path):
+    path = tmp_path / "secret"
+    path.write_text("s3cret", encoding="utf-16")
+    with pytest.raises(ValueError, match="is not UTF-8 text; save it with the encoding UTF-8"):
+        resolve(f"file:{path}")
+
+
+def test_a_configuration_file_of_a_windows_editor_is_read(tmp_path):
+    path = tmp_path / "crm.toml"
+    path.write_bytes(b"\xef\xbb\xbf" + b'[packs.generic]\r\nversion = "1"\r\n')
+    assert read(str(path)).packs["generic"].version == "1"
+    path.write_text("[packs.generic]\n", encoding="utf-16")
+    with pytest.raises(BadConfiguration, match=r"crm\.toml is not UTF-8 text; save it with the encoding UTF-8"):
+        read(str(path))
+
+
 def test_a_missing_or_empty_secret_is_named(monkeypatch, tmp_path):
     monkeypatch.delenv("A_SECRET", raising=False)
     empty = tmp_path / "empty"

@@ -102,6 +102,7 @@ def test_a_refused_form_keeps_what_was_typed_but_not_the_secret() -> None:
         ({"pack": "default/none"}, "select an installed pack"),
         ({"pack": HOSTILE}, "select an installed pack"),
         ({"origin": "own", "secret": ""}, "the secret is empty"),
+        ({"origin": "own", "secret": "\ufeffs"}, "the secret contains an invisible or control character"),
         ({"origin": "own", "secret": " copied\n"}, "white space"),
         ({"public_url": "ftp://x"}, "must be a URL"),
         ({"max_body_bytes": "12"}, "must be at least 1024"),
