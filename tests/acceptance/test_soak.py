@@ -1,5 +1,5 @@
-"""Deliveries of four providers, some of them twice, while processes are killed at random and the database restarts: nothing is lost,
-nothing is doubled, memory stays flat, and the audit finds nothing.
+"""Deliveries of four providers, some of them twice, while processes are killed at random, the database restarts, and the disks of the
+database and of the state folder are full for a while: nothing is lost, nothing is doubled, memory stays flat, and the audit finds nothing.
 
 The usual run is short. `TEST_SCALE=full` takes ten minutes at 200 requests a second: where the machine does not carry that beside the
 senders and the database, new deliveries wait while the backlog is long, and the rate that it did carry is printed. SOAK_SECONDS and
@@ -12,6 +12,7 @@ import os
 import random
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -28,11 +29,13 @@ from tests.soak.ledger import Ledger
 from tests.soak.memory import Memory
 from tests.soak.senders import Senders
 from tests.support import signing
-from tests.support.running import CHECKOUT
+from tests.support.running import CHECKOUT, state_folder
 from tests.support.scale import size
+from tests.support.small_disk import SmallDisk, block_disk, small_disk
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.scale, pytest.mark.timeout(size(900, 3000))]
 
+HAS_SERVER = IS_INSTALLED and os.environ["HEADRACE_DATABASE_URL"].startswith(("mysql", "mariadb"))
 SECONDS = float(os.environ.get("SOAK_SECONDS") or size(20, 600))
 RATE = size(40, 200)
 IS_SHORT = SECONDS < 60
@@ -41,6 +44,9 @@ PLAN = Plan(
     pause=(1.5, 3.0) if IS_SHORT else (2.0, 5.0),
     crashes_at=(SECONDS / 3,),
     stops_at=() if IS_SHORT else (SECONDS * 2 / 3,),
+    full_at=tuple(
+        (SECONDS * part, names) for part, names in ((0.15, ("state",)), (0.55, ("database",)), (0.8, ("database", "state")))
+    ),
     away=1.0 if IS_SHORT else 4.0,
 )
 LEASE_SECONDS = 5
@@ -57,17 +63,33 @@ SEED = int(os.environ.get("SOAK_SEED") or random.SystemRandom().randrange(10**6)
 
 
 @pytest.fixture
-def server() -> Iterator[PrivateServer | None]:
+def disks() -> Iterator[dict[str, SmallDisk]]:
+    """Disks to fill, by what is on them; none where a disk cannot be mounted, or the server is not the test's own."""
+    with ExitStack() as held:
+        folder = held.enter_context(state_folder())
+        try:
+            found = {
+                "database": held.enter_context(block_disk(folder / "database", size(1000, 12000))),
+                "state": held.enter_context(small_disk(folder / "state", "64m")),
+            }
+        except pytest.skip.Exception as reason:
+            sys.stdout.write(f"no disk is filled: {reason}\n")
+            found = {}
+        yield found if HAS_SERVER else {}
+
+
+@pytest.fixture
+def server(disks: dict[str, SmallDisk]) -> Iterator[PrivateServer | None]:
     """A server of the test's own where MariaDB is installed and the suite runs on MariaDB; None = the suite's server stays up."""
-    if not (IS_INSTALLED and os.environ["HEADRACE_DATABASE_URL"].startswith(("mysql", "mariadb"))):
+    if not HAS_SERVER:
         yield None
         return
-    with private_server() as made:
+    with private_server(disks["database"].folder / "database" if disks else None) as made:
         yield made
 
 
 @pytest.fixture
-def installation(server: PrivateServer | None) -> Iterator[Service]:
+def installation(server: PrivateServer | None, disks: dict[str, SmallDisk]) -> Iterator[Service]:
     settings = {
         "SECRET": SECRET,
         "STANDARD_SECRET": signing.STANDARD_SECRET,
@@ -76,7 +98,11 @@ def installation(server: PrivateServer | None) -> Iterator[Service]:
     }
     with service(server.url if server else None, **settings) as made:
         made.configure(CONFIGURATION)
+        if disks:
+            made.environment["HEADRACE_STATE_DIR"] = str(disks["state"].folder)
         yield made
+        for process in made.processes:
+            process.kill()
 
 
 @dataclass
@@ -121,7 +147,8 @@ class Soak:
             f"new ones held back for {self.senders.held_seconds:.0f} s; furthest behind {self.watch.furthest}",
             f"answers: {dict(self.ledger.answers.most_common())}",
             f"killed: {dict(self.disturbances.kills)}; started again: {dict(self.site.restarts)}; "
-            f"database away: {[(how, round(seconds, 1)) for how, seconds in self.disturbances.away_seconds]}",
+            f"database away: {[(how, round(seconds, 1)) for how, seconds in self.disturbances.away_seconds]}; "
+            f"disks full for {PLAN.away} s: {[' and '.join(names) for names in self.disturbances.filled]}",
             f"{events} events, {work} work items, failed attempts {dict(outcomes)}, plain executions beyond the first {doubled}",
             *self.memory.table(),
             f"tracebacks in the logs: {logs.tracebacks(self.logs())}",
@@ -133,7 +160,7 @@ class Soak:
 
 
 @pytest.fixture
-def soak(installation: Service, server: PrivateServer | None) -> Soak:
+def soak(installation: Service, server: PrivateServer | None, disks: dict[str, SmallDisk]) -> Soak:
     since = installation.now()
     site = Site(installation, HEADRACE_LEASE_SECONDS=str(LEASE_SECONDS))
     installation.until_serving()
@@ -145,25 +172,30 @@ def soak(installation: Service, server: PrivateServer | None) -> Soak:
         memory.sample(site.parents() | site.children() | database)
 
     watch = Watch(installation.new_connection, sample)
-    disturbances = Disturbances(site, server, PLAN, lambda: watch.loops, SEED)
+    disturbances = Disturbances(site, server, disks, PLAN, lambda: watch.loops, SEED)
     senders = Senders(installation.port, Mix(SEED), ledger, rate=RATE, seed=SEED)
     senders.may_send = lambda: max(senders.open, watch.behind) < LONGEST_BACKLOG
     return Soak(installation, site, ledger, senders, disturbances, watch, memory)
 
 
-def test_nothing_is_lost_or_doubled_while_everything_is_killed(soak: Soak, server: PrivateServer | None) -> None:
+def test_nothing_is_lost_or_doubled_while_everything_is_killed(
+    soak: Soak, server: PrivateServer | None, disks: dict[str, SmallDisk]
+) -> None:
     soak.run()
     sys.stdout.write("\n".join([*soak.sentences(), ""]))
     assert soak.ledger.wrong == []
     assert soak.ledger.accepted > 0
     assert soak.ledger.repeated > 0
     assert len(soak.disturbances.away_seconds) == (len(PLAN.crashes_at + PLAN.stops_at) if server is not None else 0)
+    assert len(soak.disturbances.filled) == (len(PLAN.full_at) if disks else 0)
     faults = verdict.findings(soak.installation, soak.ledger)
     assert faults == [], "\n".join(faults)
     report = soak.installation.manage("audit", seconds=AUDIT_SECONDS)
     assert (report["ok"], report["violations"]) == (True, [])
     assert_memory_is_flat(soak)
-    assert logs.tracebacks(soak.logs()) <= TRACEBACKS_AN_OUTAGE * len(soak.disturbances.away_seconds)
+    assert logs.tracebacks(soak.logs()) <= TRACEBACKS_AN_OUTAGE * (
+        len(soak.disturbances.away_seconds) + len(soak.disturbances.filled)
+    )
 
 
 def assert_memory_is_flat(soak: Soak) -> None:

@@ -7,7 +7,7 @@ import random
 import signal
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from time import monotonic
 from typing import Final
@@ -15,6 +15,7 @@ from typing import Final
 from tests.acceptance.private_server import PrivateServer
 from tests.acceptance.service import Process, Service
 from tests.support.running import children_of, command_of
+from tests.support.small_disk import SmallDisk
 
 LOOK_SECONDS: Final = 0.2
 WEIGHTS: Final = {"worker": 4, "router": 2, "web worker": 3, "other process of the cluster": 2}
@@ -23,12 +24,15 @@ WEIGHTS: Final = {"worker": 4, "router": 2, "web worker": 3, "other process of t
 
 @dataclass(frozen=True)
 class Plan:
-    """Seconds from the start. A kill comes every `pause` seconds, at random between the two; `away`: how long the database stays away."""
+    """Seconds from the start. A kill comes every `pause` seconds, at random between the two; `away`: how long the database stays away,
+    and a disk full. `full_at`: which disks, by their names, fill up together.
+    """
 
     seconds: float
     pause: tuple[float, float]
     crashes_at: tuple[float, ...]
     stops_at: tuple[float, ...]
+    full_at: tuple[tuple[float, tuple[str, ...]], ...]
     away: float
 
 
@@ -70,10 +74,17 @@ class Disturbances:
     """Carries out a plan in a thread of its own; `failure`: what went wrong in it."""
 
     def __init__(
-        self, site: Site, server: PrivateServer | None, plan: Plan, loops: Callable[[], dict[int, str]], seed: int
+        self,
+        site: Site,
+        server: PrivateServer | None,
+        disks: Mapping[str, SmallDisk],
+        plan: Plan,
+        loops: Callable[[], dict[int, str]],
+        seed: int,
     ) -> None:
         self._site = site
         self._server = server
+        self._disks = disks
         self._plan = plan
         self._loops = loops
         self._chance = random.Random(seed)
@@ -81,6 +92,8 @@ class Disturbances:
         self.kills: Counter[str] = Counter()
         self.away_seconds: list[tuple[str, float]] = []
         """How the database went, and how long it was away."""
+        self.filled: list[tuple[str, ...]] = []
+        """Disks that were full, each time."""
         self.failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -103,12 +116,15 @@ class Disturbances:
     def _carry_out(self) -> None:
         began = monotonic()
         restarts = sorted([(at, "crash") for at in self._plan.crashes_at] + [(at, "stop") for at in self._plan.stops_at])
+        full = sorted(self._plan.full_at) if self._disks else []
         kill_at = self._chance.uniform(*self._plan.pause)
         while not self._end.wait(LOOK_SECONDS):
             self._site.keep_alive()
             passed = monotonic() - began
             if self._server is not None and restarts and passed >= restarts[0][0]:
                 self._restart(self._server, restarts.pop(0)[1])
+            if full and passed >= full[0][0]:
+                self._fill(full.pop(0)[1])
             if kill_at <= passed < self._plan.seconds:
                 self._kill()
                 kill_at = passed + self._chance.uniform(*self._plan.pause)
@@ -119,6 +135,16 @@ class Disturbances:
         self._end.wait(self._plan.away)
         server.start()
         self.away_seconds.append((how, monotonic() - since))
+
+    def _fill(self, names: tuple[str, ...]) -> None:
+        for name in names:
+            self._disks[name].fill()
+        try:
+            self._end.wait(self._plan.away)
+        finally:
+            for name in names:
+                self._disks[name].free()
+        self.filled.append(names)
 
     def _kill(self) -> None:
         """One of the children: a web worker, a router, a claim worker, or what else the cluster has (idle worker, monitor, pusher)."""

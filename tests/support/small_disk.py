@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -12,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-PIECES = (1024 * 1024, 4096)
-"""Bytes of a write: large ones, then what is left."""
+PIECES = (64 * 1024 * 1024, 1024 * 1024, 4096)
+"""Bytes that are taken at once: large ones, then what is left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,18 +24,24 @@ class SmallDisk:
     folder: Path
 
     def fill(self) -> None:
-        """Until not one more page is taken."""
-        with (self.folder / "filling").open("ab", buffering=0) as file:
+        """Until not one more page is taken. Nothing is written: the space is the file's, and no other's."""
+        with (self.folder / "filling").open("ab") as file:
             for piece in PIECES:
-                try:
-                    while file.write(b"x" * piece) == piece:
-                        pass
-                except OSError as error:
-                    if error.errno != errno.ENOSPC:
-                        raise
+                with _until_full():
+                    while True:
+                        os.posix_fallocate(file.fileno(), os.fstat(file.fileno()).st_size, piece)
 
     def free(self) -> None:
         (self.folder / "filling").unlink()
+
+
+@contextmanager
+def _until_full() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
 
 
 @contextmanager
