@@ -6,7 +6,7 @@ the whole body. Numbers are exact, in literals and functions too, and keep their
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
@@ -78,11 +78,12 @@ class _ExactFunctions(functions.Functions):
         return Decimal(self._func_sum(values)) / len(values) if values else None
 
     def _get_allowed_pytypes(self, types: Any) -> tuple[list[str], list[tuple[str, ...]]]:
-        allowed, inside = super()._get_allowed_pytypes(types)
+        allowed, inside = super()._get_allowed_pytypes(types)  # type: ignore[misc]  # the library's types leave it out
         return [*allowed, *_numbers_beside(allowed)], [(*names, *_numbers_beside(names)) for names in inside]
 
     def _convert_to_jmespath_type(self, name: str) -> str:
-        return "number" if name in _EXACT else str(super()._convert_to_jmespath_type(name))
+        known: str = super()._convert_to_jmespath_type(name)  # type: ignore[misc]  # the library's types leave it out
+        return "number" if name in _EXACT else known
 
 
 def _numbers_beside(names: Sequence[str]) -> Sequence[str]:
@@ -96,22 +97,30 @@ def _whole(value: int | Decimal, rounding: str) -> int | Decimal:
     return whole if whole.adjusted() > _LONGEST_ADJUSTED else int(whole)
 
 
-class _ExactLexer(Lexer):  # type: ignore[misc]  # the library has no types
+class _ExactLexer(Lexer):
     """Reads literals such as `10.1` as numbers of payloads are read."""
+
+    _position: int
+    _length: int
+    _current: str | None
+    _expression: str
 
     def _consume_literal(self) -> dict[str, Any]:
         start = self._position
-        token: dict[str, Any] = super()._consume_literal()
+        token: dict[str, Any] = super()._consume_literal()  # type: ignore[misc]  # the library's types leave it out
         end = self._position - 1 if self._current is not None else self._length - 1
         with suppress(exact_json.NotJson):
             token["value"] = exact_json.parse(self._expression[start + 1 : end].replace("\\`", "`"))
         return token
 
 
-class _ExactParser(Parser):  # type: ignore[misc]  # the library has no types
+class _ExactParser(Parser):
     """JMESPath's parser with the lexer above; what it has parsed is kept by nobody else."""
 
     _CACHE: ClassVar[dict[str, Any]] = {}
+    _expression: Callable[..., Any]
+    _current_token: Callable[[], str]
+    _lookahead_token: Callable[[int], Any]
 
     def _parse(self, expression: str) -> ParsedResult:
         self._tokens = list(_ExactLexer().tokenize(expression))
