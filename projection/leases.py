@@ -7,10 +7,26 @@ which `facts.py` knows nothing of.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from projection.facts import Outage, RouteFacts, Seen
 from projection.rows import EventRow, WorkRow
 from projection.states import State
+
+BEAT_SECONDS: Final = 10.0
+"""How often a process says that it lives."""
+ALIVE_SECONDS: Final = 3 * BEAT_SECONDS
+"""A process that has been silent for so long counts as gone."""
+
+
+def beat_seconds(lease_seconds: int) -> float:
+    """How often a process extends its leases and says that it lives: at least three times in a lease. 0: it has no leases."""
+    return min(BEAT_SECONDS, lease_seconds / 3) if lease_seconds else BEAT_SECONDS
+
+
+def owner_name(host: str, pid: int, worker_id: str) -> str:
+    """The LeaseOwner of a process."""
+    return f"{host}:{pid}:{worker_id[:8]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +63,11 @@ class Ending:
     """What the failure says of the destination."""
     spared: Ending | None = None
     """How it ends instead, without using the budget, when the destination turns out to be away."""
+
+    @property
+    def clears_suspicion(self) -> bool:
+        """Whether the flow of an item that ran apart ended by itself, so that another item than this was guilty of the lost worker."""
+        return self.row.workers_lost == 1 and self.state is State.RETRY and self.outcome not in ("", "rescued", "timeout")
 
     @property
     def item_id(self) -> int:

@@ -181,11 +181,17 @@ class WorkItemManager(models.Manager[Table]):
             limit=limit,
         )
 
-    def claim_work_items(self, seen: Sequence[tuple[int, int, str]], *, owner: str, token: str, lease_seconds: int) -> int:
-        """`seen`: (id, event id, state) as they were read."""
+    def claim_work_items(
+        self, seen: Sequence[tuple[int, int, str]], *, owner: str, token: str, lease_seconds: int, started: Collection[int] = ()
+    ) -> int:
+        """`seen`: (id, event id, state) as they were read. `started`: the routes whose items count as started."""
         rows = [(item, event, int(state == State.RETRY)) for item, event, state in seen]
         parts, values = by_id(("EventId", "Retrying"), rows)
-        return execute("claim_work_items", [owner, token, lease_seconds, tuple(row[0] for row in rows), *values], **parts)
+        return execute(
+            "claim_work_items",
+            [owner, token, lease_seconds, tuple(started) or NO_ID, tuple(row[0] for row in rows), *values],
+            **parts,
+        )
 
     def read_still_waiting(self, ids: Sequence[int]) -> set[int]:
         return {row[0] for row in fetch("read_still_waiting", ids=tuple(ids))} if ids else set()
@@ -254,8 +260,8 @@ class WorkItemManager(models.Manager[Table]):
     def cancel_work_items(self, ids: Sequence[int]) -> int:
         return execute("cancel_work_items", ids=tuple(ids))
 
-    def read_expired_leases(self, limit: int) -> list[int]:
-        return [row[0] for row in fetch("read_expired_leases", limit=limit)]
+    def read_expired_leases(self) -> list[int]:
+        return [row[0] for row in fetch("read_expired_leases")]
 
     # legacy
 

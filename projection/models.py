@@ -113,6 +113,11 @@ class WorkItem(models.Model):
     lease_owner = columns.name("LeaseOwner", 190, null=True)
     lease_token = columns.key("LeaseToken", max_length=36, null=True)
     lease_expires_at = models.DateTimeField(db_column="LeaseExpiresAt", null=True)
+    started_at = models.DateTimeField(db_column="StartedAt", null=True)
+    """When its flow began, or was about to, under the newest lease; NULL: it has not started under it."""
+    workers_lost = models.SmallIntegerField(db_column="WorkersLost", default=0, db_default=0)
+    """0: no suspicion · 1: a worker was lost while it ran beside others · above: so many minus one were lost over it alone. While it is not
+    0 the item runs apart (`claiming/rescue.py`)."""
     claimed_at = models.DateTimeField(db_column="ClaimedAt", null=True)
     """The newest claim. NULL: never claimed, so its selection may still advance."""
     first_claimed_at = models.DateTimeField(db_column="FirstClaimedAt", null=True)

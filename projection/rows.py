@@ -13,7 +13,8 @@ from projection.states import NONTERMINAL, State
 WORK_COLUMNS: Final = (
     "Id, WorkId, ProjectionKey, ProjectionActiveKey, ReplayOfWorkId, EventId, Namespace, ExecutionClass, LaneKey, LanePosition, "
     "LaneOrdinal, EventCreatedDate, DeliverySequence, State, RunAfter, Attempts, MaxAttempts, LeaseToken, ClaimedAt, SourceScopeKey, "
-    "LeaseExpiresAt, CreatedDate, SourceLane, DiscardedAt, TerminalAt, FirstClaimedAt"
+    "LeaseExpiresAt, CreatedDate, SourceLane, DiscardedAt, TerminalAt, FirstClaimedAt, "
+    "StartedAt IS NOT NULL, WorkersLost"
 )
 """The columns of a WorkRow: `{work_columns}` in the SQL texts."""
 STATE: Final = WORK_COLUMNS.split(", ").index("State")
@@ -49,6 +50,9 @@ class WorkRow:
     discarded_at: datetime | None
     terminal_at: datetime | None
     first_claimed_at: datetime | None = None
+    is_started: int = 0
+    """Whether its flow has begun, or was about to, under its newest lease."""
+    workers_lost: int = 0
 
     @classmethod
     def of(cls, row: tuple[Any, ...]) -> Self:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from django.db.models import QuerySet
 
 from connectors.models import Receipt
-from projection.execution.heartbeat import ALIVE_SECONDS
+from projection.leases import ALIVE_SECONDS
 from projection.models import LaneHold, Worker, WorkItem
 from projection.states import NONTERMINAL, ReceiptState, State
 

@@ -91,7 +91,7 @@ def _classes(named: Iterable[str]) -> list[str]:
         if there <= _known_classes:
             break
         _known_classes.update(there)
-    _known_classes.difference_update([name for name in _known_classes - there if queue_classes.is_aside(name)])
+    _known_classes.difference_update([name for name in _known_classes - there if queue_classes.comes_and_goes(name)])
     return sorted(_known_classes)
 
 

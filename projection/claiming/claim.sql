@@ -37,16 +37,22 @@ ORDER BY c.RunAfter, c.Id LIMIT %(limit)s
 
 -- name: claim_work_items
 -- Compare-and-swap: takes exactly the rows that still are as they were read ({EventId} and {Retrying} give each row its own), unless an
--- operator held their lane meanwhile. Rows by primary key. Fewer rows than asked: others were faster. 1062 on LaneHolderKey: a lane got
--- a holder meanwhile, nothing was taken.
+-- operator held their lane meanwhile. Items of some routes count as started at once. Rows by primary key. Fewer rows than asked: others
+-- were faster. 1062 on LaneHolderKey: a lane got a holder meanwhile, nothing was taken.
 UPDATE `_System_ConnectorWorkItem` FORCE INDEX (PRIMARY)
 SET State = 'processing', LeaseOwner = %s, LeaseToken = %s, Attempts = Attempts + 1, ClaimedAt = UTC_TIMESTAMP(6),
     FirstClaimedAt = COALESCE(FirstClaimedAt, UTC_TIMESTAMP(6)), LeaseExpiresAt = UTC_TIMESTAMP(6) + INTERVAL %s SECOND,
-    LaneHolderKey = LaneKey
+    StartedAt = CASE WHEN RouteId IN %s THEN UTC_TIMESTAMP(6) END, LaneHolderKey = LaneKey
 WHERE Id IN %s AND EventId = {EventId} AND (State = 'retry') = ({Retrying}) AND State IN ('pending', 'retry')
   AND RunAfter <= UTC_TIMESTAMP(6)
   AND NOT EXISTS (SELECT 1 FROM `_System_ConnectorLaneHold` x
     WHERE x.LaneKey = `_System_ConnectorWorkItem`.LaneKey AND (x.ReleaseAt IS NULL OR x.ReleaseAt > UTC_TIMESTAMP(6)))
+
+-- name: note_start
+-- An item under a lease is about to start: written before, and committed by itself, because a flow may end its process. By primary key.
+-- 0 rows: the lease is lost; the end of the attempt says so.
+UPDATE `_System_ConnectorWorkItem` FORCE INDEX (PRIMARY) SET StartedAt = UTC_TIMESTAMP(6)
+WHERE Id = %(id)s AND LeaseToken = %(token)s AND State = 'processing'
 
 -- name: read_still_waiting
 -- Which candidates still wait, once the limits are locked: those whom another claim took while we waited must use up no slot and no place.

@@ -16,6 +16,7 @@ from django.db import IntegrityError
 
 from projection.admission import older_workers
 from projection.claiming.candidates import Candidate
+from projection.claiming.started import started_by_claim
 from projection.database.transactions import duplicate_key, is_server_conflict, run_unit
 from projection.limits import circuit_breaker, concurrency, rate_limits, route_limits
 from projection.models import WorkItem
@@ -168,4 +169,7 @@ def _claim(mine: Sequence[Candidate], lease: Lease) -> int:
     if not mine:
         return 0
     seen = [(one.id, one.event_id, one.state.value) for one in sorted(mine, key=lambda one: one.id)]
-    return WorkItem.objects.claim_work_items(seen, owner=lease.owner, token=lease.token, lease_seconds=lease.seconds)
+    started = started_by_claim(one.route_id for one in mine)
+    return WorkItem.objects.claim_work_items(
+        seen, owner=lease.owner, token=lease.token, lease_seconds=lease.seconds, started=started
+    )

@@ -13,6 +13,7 @@ from datetime import datetime
 
 from projection.completion import lanes
 from projection.database import clock
+from projection.database.catalogue import execute
 from projection.database.clock import to_db
 from projection.database.transactions import run_unit
 from projection.leases import Ending
@@ -77,6 +78,9 @@ def end_attempts(endings: Sequence[Ending]) -> Ended:
     again = [(ending.item_id, ending.delay_ms, ending.give_back) for ending in held if ending.state is State.RETRY]
     if again:
         WorkItem.objects.retry_claimed_work_items(sorted(again))
+    cleared = tuple(sorted(ending.item_id for ending in held if ending.clears_suspicion))
+    if cleared:
+        execute("clear_suspicions", ids=cleared)
     activated, unblocked = hand_off([ending.row for ending in held if ending.state in TERMINAL])
     lost = [ending.work_id for ending in endings if ending.lease not in leases]
     return Ended(held, lost, activated, unblocked)

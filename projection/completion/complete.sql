@@ -27,6 +27,11 @@ SET State = 'retry', RunAfter = UTC_TIMESTAMP(6) + INTERVAL (({DelayMs}) * 1000)
     LeaseOwner = NULL, LeaseToken = NULL, LeaseExpiresAt = NULL
 WHERE Id IN %s AND State = 'processing'
 
+-- name: clear_suspicions
+-- Locked items that ended an attempt by themselves: they run among others again. Rows by primary key.
+UPDATE `_System_ConnectorWorkItem` FORCE INDEX (PRIMARY) SET WorkersLost = 0, QueueClass = REPLACE(QueueClass, '!', '')
+WHERE Id IN %(ids)s AND WorkersLost = 1
+
 -- name: note_errors
 -- Writes the last error of locked items whose attempt failed, each row its own. Rows by primary key.
 UPDATE `_System_ConnectorWorkItem` FORCE INDEX (PRIMARY)

@@ -13,8 +13,9 @@ from contextlib import contextmanager
 from time import monotonic, perf_counter
 from typing import Final, Protocol
 
-from django.db import DatabaseError, InterfaceError, connection
+from django.db import DatabaseError, InterfaceError, close_old_connections, connection
 
+from projection.claiming import started
 from projection.completion.complete import complete
 from projection.database.outages import is_connection_lost, is_database_away
 from projection.database.transactions import is_conflict
@@ -183,13 +184,30 @@ class Dispatcher:
             may_start = starts.limit_allows(attempt.claimed.route.id, attempt.claimed.starts_at)
         except (DatabaseError, InterfaceError):  # nobody knows; the next claim asks again
             may_start = False
-        if not may_start:
+        if not (may_start and self._is_noted(attempt)):
             return hand_back(attempt)
         self._heartbeat.started(attempt.lease, attempt.flow.timeout)
+        begun = monotonic()
         ending = run_plain(attempt)
+        started.took(attempt.flow, monotonic() - begun)
         if ending is None:
             self._settled([attempt.ending(State.PROCESSED)])
         return ending
+
+    def _is_noted(self, attempt: Attempt) -> bool:
+        """Whether it is written down that the attempt starts; else it must not."""
+        if attempt.claimed.item.is_started:
+            return True
+        close_old_connections()  # the thread's own may have gone away while it was idle
+        try:
+            started.note(*attempt.lease)
+        except (DatabaseError, InterfaceError) as error:
+            log_event(
+                "execute", level="warning", work_id=attempt.claimed.item.work_id, error=error_text(error), reason="not started"
+            )
+            connection.close()
+            return False
+        return True
 
     # ---- the keeper's side
 

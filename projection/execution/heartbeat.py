@@ -22,14 +22,11 @@ from projection import flows
 from projection.database.catalogue import execute
 from projection.database.transactions import run_unit
 from projection.execution import stuck_threads
+from projection.leases import beat_seconds, owner_name
 from projection.logs import log_event
 from projection.models import WorkItem
 from projection.safe_text import error_text
 
-BEAT_SECONDS: Final = 10.0
-"""How often a process says that it lives."""
-ALIVE_SECONDS: Final = 3 * BEAT_SECONDS
-"""A process that has been silent for so long counts as gone."""
 LAST_WORDS: Final = 2
 """Tries of a process that leaves to take its row away: the server may have ended the idle connection."""
 SILENT_SECONDS: Final = 3600
@@ -52,7 +49,7 @@ class Heartbeat:
 
     def __init__(self, kind: Literal["worker", "router"], *, lease_seconds: int = 0) -> None:
         self.id = str(uuid.uuid4())
-        self.owner = f"{socket.gethostname()}:{os.getpid()}:{self.id[:8]}"
+        self.owner = owner_name(socket.gethostname(), os.getpid(), self.id)
         self._kind = kind
         self._lease_seconds = lease_seconds
         self._lock = threading.Lock()
@@ -96,7 +93,7 @@ class Heartbeat:
                 self._kept.pop(lease, None)
 
     def _run(self) -> None:
-        period = min(BEAT_SECONDS, self._lease_seconds / 3) if self._lease_seconds else BEAT_SECONDS
+        period = beat_seconds(self._lease_seconds)
         while not self._stop.wait(period):
             leave_at = self._leave_at
             if leave_at is not None and monotonic() >= leave_at:

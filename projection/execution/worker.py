@@ -57,14 +57,25 @@ class ClaimWorker:
                 return taken
 
     def _claim(self, busy: Sequence[str] = ()) -> int:
-        with self.seconds.timed("claim"):
-            batch = claim(self._batch, owner=self._heartbeat.owner, lease_seconds=self._lease_seconds, busy=busy)
+        batch = self._take(busy)
+        if batch.needs_idle:  # it may kill this process, and must have nothing beside it that would be lost
+            self.finish()
+            if self.is_stuck or self._stops():
+                return 0
+            batch = self._take(busy)
         self.next_due, self._goes_on = batch.next_due, batch.goes_on
         ids = batch.ids
         if ids:
             self._heartbeat.keep(ids, batch.token)
             self._execute(batch)
+        if batch.is_apart:
+            self.finish()
         return len(ids)
+
+    def _take(self, busy: Sequence[str]) -> ClaimedBatch:
+        is_idle = self._dispatcher.wait_until_done(0)
+        with self.seconds.timed("claim"):
+            return claim(self._batch, owner=self._heartbeat.owner, lease_seconds=self._lease_seconds, busy=busy, is_idle=is_idle)
 
     def _execute(self, batch: ClaimedBatch) -> None:
         try:

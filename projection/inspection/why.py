@@ -11,9 +11,9 @@ from projection import flows
 from projection.admission.activation import is_activated
 from projection.database.catalogue import fetch
 from projection.database.clock import from_db
-from projection.execution.heartbeat import ALIVE_SECONDS
 from projection.facts import flow_name
 from projection.inspection.why_decision import Neighbour, Surroundings, Why, explain
+from projection.leases import ALIVE_SECONDS
 from projection.limits import availability, route_limits
 from projection.limits.availability import Block
 from projection.limits.route_limits import Gate

@@ -70,6 +70,7 @@ def explain(item: WorkItem, around: Surroundings) -> Why:
         or _waiting(item, around.now)
         or _unattended(item, around)
         or _limited(around)
+        or _apart(item)
         or Why("due", f"Due since {iso(item.run_after)}; waiting for a free worker.", until=item.run_after)
     )
 
@@ -185,6 +186,13 @@ def _unattended(item: WorkItem, around: Surroundings) -> Why | None:
         flow = flow_name(item.companion_pack, item.companion_flow)
         return Why("no_flow", f"No running worker has the flow {flow}. Add its app to HEADRACE_APPS and restart the workers.")
     return None
+
+
+def _apart(item: WorkItem) -> Why | None:
+    if not item.workers_lost:
+        return None
+    sentence = "A worker was lost while it ran, so it runs alone next; waiting for a worker that runs nothing else."
+    return Why("runs_alone", sentence, until=item.run_after)
 
 
 def _doing(neighbour: Neighbour) -> str:

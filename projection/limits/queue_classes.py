@@ -21,11 +21,14 @@ LONGEST_BASE: Final = 12
 """Characters of the class that are kept; with the sign and any route id they fit the column. Every class with a weight is shorter."""
 MOST_ASIDE: Final = 64
 """Classes of routes that there may be at once: each costs the claim four steps in an index. Work beyond them stays in its class."""
+APART: Final = "!"
+"""`bulk!`: work of class `bulk` over which a worker was lost. It is claimed apart: one item a claim, by a worker that runs nothing else.
+No configured class has this sign either. `bulk!~42`: such work, set aside."""
 
 
 def base(queue_class: str) -> str:
-    """The class that work had before it was set aside."""
-    return queue_class.partition(ASIDE)[0]
+    """The class that work had before it was set aside, or apart."""
+    return queue_class.partition(ASIDE)[0].removesuffix(APART)
 
 
 def aside(queue_class: str, route_id: int) -> str:
@@ -35,11 +38,20 @@ def aside(queue_class: str, route_id: int) -> str:
 
 def prefix(queue_class: str) -> str:
     """What the class of set-aside work begins with, before its route's id."""
-    return f"{queue_class[:LONGEST_BASE]}{ASIDE}"
+    return f"{base(queue_class)[:LONGEST_BASE]}{APART if is_apart(queue_class) else ''}{ASIDE}"
 
 
 def is_aside(queue_class: str) -> bool:
     return ASIDE in queue_class
+
+
+def is_apart(queue_class: str) -> bool:
+    return APART in queue_class
+
+
+def comes_and_goes(queue_class: str) -> bool:
+    """Whether no route names it: it is a class only while there is work in it."""
+    return is_aside(queue_class) or is_apart(queue_class)
 
 
 def route_of(queue_class: str) -> int:

@@ -114,6 +114,11 @@ class Service:
         # A lease of a few seconds is refused beside the flows' time-outs (headrace.E004); tests cannot wait for a longer one.
         return self._start("cluster", ["manage.py", "qcluster", "--skip-checks"], settings)
 
+    def start_worker(self, **settings: str) -> Process:
+        """`manage.py run_worker`, without checks as `start_cluster`."""
+        code = "import django; django.setup(); from django.core.management import call_command; call_command('run_worker')"
+        return self._start("worker", ["-c", code], settings)
+
     def start(self, **settings: str) -> tuple[Process, Process]:
         """Both, once the web server is ready and the loops of the cluster are registered."""
         since = self.now()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from projection.claiming.rescue import _rescue, rescue
+from projection.claiming.rescue import _read_leases, _rescue, rescue
 from projection.execution.worker import drain_claims
 from projection.models import WorkFailure, WorkItem
 from projection.states import State
@@ -35,7 +35,7 @@ def test_an_end_that_waits_for_the_rescue_of_its_own_lease_is_lost(end: str) -> 
         ingress.admit(change(7))
         let_leases_run_out()
         with transaction.atomic():
-            assert len(_rescue([zombie.claimed.item.id]).written) == 1
+            assert len(_rescue([zombie.claimed.item.id], _read_leases()).written) == 1
             rival = Rival(lambda: report(zombie, **ENDS[end]))
             rival.waits()
         ended = rival.result()

@@ -46,6 +46,8 @@ def _ending(held: Held, how: str) -> Ending:
 
 def _end_in_reference(world: World, work: Work, how: str) -> None:
     model = world.model
+    if how in ("failed", "later", "long", "deferred"):
+        model.clear(work)
     if how in ("processed", "skipped", "dead"):
         model.end(work, how)
     elif how == "back":

@@ -271,11 +271,12 @@ class Reference:
     # 4. Claim.
 
     def claimable(self) -> list[Work]:
-        """What a claim of everything takes; it first ends what an old binary has run."""
+        """What a claim may take; it first ends what an old binary has run. Suspects come first, and one at a time."""
         before = [(work, work.state, work.active, work.ended) for work in self.works]
         while run := self.run_by_old_binary():
             self.end(run[0], PROCESSED)
         found = [work for work in self.works if self._is_claimable(work)]
+        found = [work for work in found if work.workers_lost] or found
         for work, state, active, ended in before:
             work.state, work.active, work.ended = state, active, ended
         return found
@@ -333,6 +334,10 @@ class Reference:
         work.state, work.run_after, work.lease_ends = RETRY, self.now + delay, None
         work.attempts -= not counts
 
+    def clear(self, work: Work) -> None:
+        """Its flow failed by itself: another item was guilty of the lost worker."""
+        work.workers_lost = 0 if work.workers_lost == 1 else work.workers_lost
+
     def fail(self, work: Work, delay: timedelta) -> None:
         """A counted failure: again, or dead when the budget is used up."""
         if work.attempts >= work.route.attempts or self._is_given_up(work):
@@ -354,9 +359,19 @@ class Reference:
         return work.route.give_up is not None and work.claimed - work.first_claimed >= work.route.give_up
 
     def rescue(self) -> int:
-        lost = [work for work in self.works if work.state == PROCESSING and work.lease_ends and work.lease_ends <= self.now]
+        """All work runs in one worker, which is lost once the last of its leases has run out (9, Lost workers)."""
+        lost = [work for work in self.works if work.state == PROCESSING and work.lease_ends]
+        if any(work.lease_ends > self.now for work in lost if work.lease_ends):
+            return 0
         for work in lost:
-            if work.attempts >= work.route.attempts:
+            if not work.workers_lost and len(lost) > 1:
+                work.workers_lost = 1
+                self.retry(work, timedelta(), counts=False)
+                continue
+            work.workers_lost = max(work.workers_lost, 1) + 1
+            if work.workers_lost > 2:
+                self.fail(work, timedelta(seconds=1))
+            elif work.attempts >= work.route.attempts:
                 self.end(work, DEAD)
             else:
                 self.retry(work, timedelta())

@@ -37,7 +37,6 @@ SOON_WITH = {
     "what an old binary runs is taken from it": 1,
     "what an old binary has run runs again": 1,
     "a patient route never gives up": 13,
-    "a rescue never gives up": 4,
     "settling work blocks its lane": 5,
     "a lost lease writes": 1,
     "a union may lose an input": 459,
@@ -96,7 +95,10 @@ FAULTS: dict[str, Plant] = {
         text("complete_claimed_work_items", "AND LeaseToken IN %(tokens)s", "")),
     "a hand-back uses the budget": function(WorkItemManager, "retry_claimed_work_items", lambda true, self, delays: true(
         self, [(item, delay, 0) for item, delay, _ in delays])),
-    "a rescue never gives up": function(rescue, "_ending", lambda true, row: true(replace(row, max_attempts=99))),
+    "a lost worker uses no attempt": function(rescue, "judge", lambda true, row, leases: replace(true(row, leases), counts=False)),
+    "a lost worker's neighbours lose an attempt": function(rescue, "judge", lambda true, row, leases: replace(
+        true(row, leases), counts=True)),
+    "a suspect runs among others": text("suspect_work_items", "31), '!')", "31))"),
     "duplicates of retired routes repeat": function(admit, "find_known", lambda true, events: true(
         [replace(event, sibling_keys=()) for event in events])),
     "a replay passes a live generation": function(replay_decision, "_refusal", lambda true, work_id, rows, active: true(work_id, rows, {})),

@@ -103,6 +103,8 @@ class Work:
     first_claimed: datetime | None = None
     attempts: int = 0
     lease_ends: datetime | None = None
+    workers_lost: int = 0
+    """Above 0 it runs apart: 1 is a suspicion, what comes on top were workers lost over it alone."""
     replay_of: Work | None = None
     discarded: bool = False
     ended: datetime | None = None

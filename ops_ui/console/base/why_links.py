@@ -43,6 +43,7 @@ def _link(why: Why, item: WorkItem) -> tuple[str, str]:
         "not_activated": (reverse("admin:index"), "Show the overview"),
         "retry": (f"{own}#attempts", "Show the failed attempts"),
         "settling": (f"{own}#range", "Show the events collected so far"),
+        "runs_alone": (reverse("admin:workers"), "Show the workers"),
         "due": (f"{reverse('admin:generations')}?{urlencode({'state': 'processing'})}", "Show running work"),
     }
     return links.get(why.code, ("", ""))

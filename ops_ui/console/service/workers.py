@@ -17,7 +17,7 @@ from ops_ui.console.pages import Urls, page, show
 from ops_ui.console.service import export
 from ops_ui.monitoring import counts
 from projection.database import clock
-from projection.execution.heartbeat import ALIVE_SECONDS
+from projection.leases import ALIVE_SECONDS
 from projection.models import Worker
 
 WORKERS_SHOWN = 200

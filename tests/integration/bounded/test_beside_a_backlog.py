@@ -16,6 +16,7 @@ from connectors.registry import installed_packs
 from connectors.routing.router import drain_receipts
 from projection.claiming import rescue
 from projection.database import clock
+from projection.execution.attempts import Attempt
 from projection.models import Event, WorkItem
 from projection.replay import cancel, replay
 from projection.states import State
@@ -62,7 +63,10 @@ def a_life(ingress: Ingress) -> dict[str, int]:
     _now("lease_expires_at", State.PROCESSING)
     costs["rescue"] = cost(rescue.rescue)
     _now("run_after", State.RETRY)
-    again = []
+    again: list[Attempt] = []
+    costs["claim apart"] = cost(lambda: again.extend(worker.claim(100)))
+    assert len(again) == 1, "after a lost worker one item runs alone"
+    WorkItem.objects.filter(workers_lost=1).update(workers_lost=0, queue_class="default")
     costs["claim again"] = cost(lambda: again.extend(worker.claim(100)))
     for attempt in again:
         report(attempt)

@@ -77,7 +77,7 @@ def test_a_lease_that_cannot_be_ended_keeps_no_other_from_its_rescue(capsys: pyt
     with recording():
         assert len(ByHand().claim()) == 2
         queue_twice(ingress, 7)
-        WorkItem.objects.filter(state="processing").update(max_attempts=1)
+        WorkItem.objects.filter(state="processing").update(max_attempts=1, workers_lost=1)
         let_leases_run_out()
         assert rescue() == 1
         assert (states(7), states(8)) == (["processing", "blocked", "blocked"], ["dead"])

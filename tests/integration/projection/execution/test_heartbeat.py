@@ -132,7 +132,7 @@ def test_an_attempt_that_lost_its_lease_leaves_the_next_one_of_its_item_alive() 
 
     alive = Watched("worker", lease_seconds=LEASE_SECONDS)
     worker = ClaimWorker(alive)
-    with recording() as seen:
+    with recording() as seen, alive:
         seen.acts += [partial(run_until, end) for end in ends]
         assert worker.step() == 1
         assert begun.acquire(timeout=PATIENCE_SECONDS)

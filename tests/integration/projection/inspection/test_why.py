@@ -13,10 +13,9 @@ from connectors.models import Namespace, Pack, Route
 from projection import flows
 from projection.admission import activation
 from projection.database.clock import now
-from projection.execution.heartbeat import ALIVE_SECONDS
 from projection.facts import Outage, RateLimit
 from projection.inspection.why import why, why_each, why_lane
-from projection.leases import Ending
+from projection.leases import ALIVE_SECONDS, Ending
 from projection.limits import circuit_breaker, route_limits
 from projection.models import Destination, LaneHold, ProjectionProtocol, RateBucket, Worker, WorkItem
 from projection.states import State

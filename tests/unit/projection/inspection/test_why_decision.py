@@ -150,6 +150,12 @@ def test_a_due_item_whose_flow_nobody_has_names_the_flow() -> None:
     assert "crm.contact" in why.sentence
 
 
+def test_a_due_item_over_which_a_worker_was_lost_waits_for_an_idle_worker() -> None:
+    why = explain(item(workers_lost=1), around())
+    assert why.code == "runs_alone"
+    assert "worker that runs nothing else" in why.sentence
+
+
 def test_a_due_item_with_nothing_in_its_way_is_due() -> None:
     assert explain(item(), around()).code == "due"
 
