@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from django.conf import settings
@@ -21,12 +21,14 @@ ESCAPED: Final = 2
 """Bytes that one byte of a body takes at most inside a statement."""
 HEADROOM_BYTES: Final = MEBIBYTE
 """Room in the packet for the rest of the statement: headers, columns, keys."""
+CHARSET: Final = "utf8mb4"
+COLLATION: Final = "utf8mb4_general_ci"
 OLDEST: Final = {"MariaDB": (10, 6), "MySQL": (8, 0), "TiDB": (8, 5)}
 
 
 def register_all() -> None:
     """Make these checks known to Django."""
-    for check in (check_server, check_isolation, check_packet, check_secrets):
+    for check in (check_server, check_isolation, check_packet, check_charset, check_binary_log, check_secrets):
         checks.register(check, "headrace", checks.Tags.database)
 
 
@@ -101,6 +103,71 @@ def check_packet(databases: Sequence[str] | None = None, **_: Any) -> Found:
         rows = _rows(connection, "SHOW SESSION VARIABLES LIKE 'max_allowed_packet'")
         found += check_packet_size(int(rows[0][1])) if rows else []
     return found
+
+
+def check_charset(databases: Sequence[str] | None = None, **_: Any) -> Found:
+    """Names and texts are of any language. The tables of Django and django-q2 take the character set of the database."""
+    found: Found = []
+    for connection in _reachable(databases):
+        name = connection.settings_dict["NAME"]
+        of_database = _rows(
+            connection, "SELECT DEFAULT_CHARACTER_SET_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = DATABASE()"
+        )
+        charset = str(of_database[0][0]) if of_database else CHARSET
+        ours = {table.lower() for table in connection.introspection.django_table_names()}
+        rows = _rows(
+            connection,
+            "SELECT DISTINCT TABLE_NAME, CHARACTER_SET_NAME FROM information_schema.COLUMNS "
+            "WHERE TABLE_SCHEMA = DATABASE() AND CHARACTER_SET_NAME NOT IN ('utf8mb4', 'ascii', 'binary') ORDER BY TABLE_NAME",
+        )
+        others = [str(table) for table, _ in rows if str(table).lower() in ours]
+        found += charset_problems(name, charset, others)
+    return found
+
+
+def charset_problems(name: str, charset: str, tables: Sequence[str]) -> Found:
+    """`charset`: of the database `name`; `tables`: those with columns in another than utf8mb4."""
+    if charset == CHARSET and not tables:
+        return []
+    to = f"CHARACTER SET {CHARSET} COLLATE {COLLATION}"
+    statements = [f"ALTER DATABASE `{name}` {to};"] if charset != CHARSET else []
+    statements += [f"ALTER TABLE `{table}` CONVERT TO {to};" for table in tables]
+    what = (
+        f"The character set of database {name!r} is {charset}"
+        if charset != CHARSET
+        else f"Tables of database {name!r} are not {CHARSET}"
+    )
+    return [
+        problem(
+            12,
+            f"{what}, but Headrace needs {CHARSET}: names in other scripts could not be stored.",
+            f"Nothing was changed. Run: SET FOREIGN_KEY_CHECKS = 0; {' '.join(statements)}"
+            if tables
+            else f"Nothing was changed. Run: {statements[0]}",
+        )
+    ]
+
+
+def check_binary_log(databases: Sequence[str] | None = None, **_: Any) -> Found:
+    """InnoDB refuses each write at READ COMMITTED into a log of statements (1665)."""
+    found: Found = []
+    for connection in _reachable(databases):
+        rows = _rows(connection, "SHOW SESSION VARIABLES WHERE Variable_name IN ('log_bin', 'binlog_format')")
+        found += check_binlog_format({str(name): str(value) for name, value in rows})
+    return found
+
+
+def check_binlog_format(variables: Mapping[str, str]) -> Found:
+    """An error for a binary log of statements; TiDB says STATEMENT and has none."""
+    if variables.get("log_bin", "OFF") in ("OFF", "0") or variables.get("binlog_format") != "STATEMENT":
+        return []
+    return [
+        problem(
+            13,
+            "The server writes its binary log with binlog_format=STATEMENT, which refuses every write at READ COMMITTED.",
+            "Nothing was changed. Set binlog_format=ROW (or MIXED) on the server and connect again.",
+        )
+    ]
 
 
 def check_packet_size(packet_bytes: int) -> Found:

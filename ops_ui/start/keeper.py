@@ -53,7 +53,7 @@ def install(database: PrivateDatabase) -> None:
         [
             _program("mariadb-install-db"),
             "--no-defaults",
-            f"--datadir={draft}",
+            f"--datadir=./{draft.name}",  # the program is a shell script that a space in a path divides
             f"--user={database.user}",
             "--auth-root-authentication-method=socket",
             f"--auth-root-socket-user={database.user}",
@@ -61,6 +61,7 @@ def install(database: PrivateDatabase) -> None:
             "--skip-name-resolve",
         ],
         check=True,
+        cwd=database.folder,
         env={**os.environ, "TMPDIR": str(database.temporary)},  # as the server itself
         stdin=subprocess.DEVNULL,
         stdout=sys.stderr,

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 import pytest
 from django.conf import settings as project
+from django.db import connection
 
 from tests.support.running import CHECKOUT, processes_of, start_environment, start_once, state_folder
 
@@ -90,6 +91,20 @@ def test_a_server_that_does_not_answer(state_dir: Path) -> None:
     assert_refused(
         done, f"The database server at {state_dir}/none.sock does not answer", "start it, or correct HEADRACE_DATABASE_URL"
     )
+
+
+@pytest.mark.usefixtures("database")
+def test_a_database_in_another_character_set(state_dir: Path) -> None:
+    name = "headrace_in_latin1"
+    with connection.cursor() as cursor:
+        cursor.execute(f"CREATE DATABASE {name} CHARACTER SET latin1")
+        try:
+            done = start_once(state_dir, "server", HEADRACE_DATABASE_URL=url_of_suite(NAME=name))
+            cursor.execute(f"SHOW TABLES IN {name}")
+            assert cursor.fetchall() == ()
+        finally:
+            cursor.execute(f"DROP DATABASE {name}")
+    assert_refused(done, f"The character set of database '{name}' is latin1", f"Run: ALTER DATABASE `{name}` CHARACTER SET utf8mb4")
 
 
 def test_a_lost_encryption_key(state_dir: Path) -> None:

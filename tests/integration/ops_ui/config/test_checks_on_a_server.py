@@ -123,3 +123,21 @@ def _offers_tls(plain: Any) -> bool:
         cursor.execute("SHOW STATUS LIKE 'Ssl_server_not_after'")
         row = cursor.fetchone()
     return bool(row and row[1])
+
+
+def test_a_database_in_another_character_set_is_refused_with_the_statement_that_changes_it() -> None:
+    assert server_checks.check_charset(DEFAULT) == []
+    (found,) = server_checks.charset_problems("hooks", "latin1", [])
+    assert found.id == "headrace.E012"
+    assert "The character set of database 'hooks' is latin1" in found.msg
+    assert found.hint == "Nothing was changed. Run: ALTER DATABASE `hooks` CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci;"
+    (found,) = server_checks.charset_problems("hooks", "utf8mb4", ["auth_user"])
+    assert "CONVERT TO CHARACTER SET utf8mb4" in str(found.hint)
+
+
+def test_a_binary_log_of_statements_is_refused() -> None:
+    assert server_checks.check_binary_log(DEFAULT) == []
+    (found,) = server_checks.check_binlog_format({"log_bin": "ON", "binlog_format": "STATEMENT"})
+    assert found.id == "headrace.E013"
+    for harmless in ({"log_bin": "OFF", "binlog_format": "STATEMENT"}, {"log_bin": "ON", "binlog_format": "ROW"}, {}):
+        assert server_checks.check_binlog_format(harmless) == []
