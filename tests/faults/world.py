@@ -97,10 +97,10 @@ class World:
         drain_receipts()
 
     def abandon(self, *, spent: str = "") -> None:
-        """Everything that is due was taken by a worker that died long ago; the contact `spent` had no attempt left."""
+        """Everything that is due was taken by a worker that died long ago; the contact `spent`, a suspect, had no attempt left."""
         assert self._take()
         let_leases_run_out()
-        WorkItem.objects.filter(source_lane=f"contact:{spent}").update(attempts=RETRY.attempts)
+        WorkItem.objects.filter(source_lane=f"contact:{spent}").update(attempts=RETRY.attempts, workers_lost=1)
         self.failing |= {spent}
 
     def bury(self, *contacts: str) -> None:
