@@ -103,11 +103,11 @@ def _pass(run: _Run, configuration: Configuration, dry_run: bool, prune: Collect
                 _endpoint(run, name, slug, endpoint)
     for key, route in configuration.routes.items():
         _route(run, key, route)
-    _prune(run, [extra for extra in _extras(configuration) if extra in prune])
+    _prune(run, [extra for extra in extras(configuration) if extra in prune])
     if run.problems:
         raise BadConfiguration(run.problems)
     run.warnings.extend(_disabled(configuration))
-    report = Report(run.namespace, dry_run, tuple(run.steps), tuple(run.warnings), tuple(_extras(configuration)))
+    report = Report(run.namespace, dry_run, tuple(run.steps), tuple(run.warnings), tuple(extras(configuration)))
     if report.changes_something:
         counts = {outcome: len(report.of(outcome)) for outcome in ("created", "changed", "unchanged", "removed")}
         changed = sum(counts.values()) - counts["unchanged"]
@@ -200,7 +200,7 @@ def _disabled(configuration: Configuration) -> Iterator[str]:
             yield f"connection {connection.name} is disabled; to post to it again, run `connections enable {connection.name}`"
 
 
-def _prune(run: _Run, extras: Sequence[Extra]) -> None:
+def _prune(run: _Run, unnamed: Sequence[Extra]) -> None:
     """Remove these: routes before the packs and connections that they use. A pack takes its own endpoints and routes along."""
     shared = {"actor": run.actor, "reason": run.reason}
     removals: dict[Kind, Callable[[str], object]] = {
@@ -210,7 +210,7 @@ def _prune(run: _Run, extras: Sequence[Extra]) -> None:
         "connection": lambda name: connections.remove(run.namespace, name, **shared),
     }
     for kind, remove in removals.items():
-        for extra in extras:
+        for extra in unnamed:
             if extra.kind == kind:
                 run.attempt(f"{kind} {extra.name}", partial(_removed, kind, extra.name, remove))
 
@@ -253,7 +253,8 @@ def _step(kind: Kind, name: str, changes: tuple[str, ...] | None) -> Step:
     return Step(kind, name, "changed" if changes else "unchanged", changes)
 
 
-def _extras(configuration: Configuration) -> Iterator[Extra]:
+def extras(configuration: Configuration) -> Iterator[Extra]:
+    """What the namespace has and the file does not name. Four queries."""
     namespace = configuration.namespace
     for row in Connection.objects.filter(namespace=namespace).order_by("name"):
         if row.name not in configuration.connections:

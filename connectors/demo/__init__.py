@@ -1,8 +1,9 @@
 """The demo: packs, endpoints, routes and connections of `demo.toml`, and sample deliveries posted through the real ingress.
 
 Loading it again changes nothing: configuration is applied (idempotent), secrets are made once, and a sample whose bytes are stored
-already is not posted again. Each configuration is applied in the transaction of `configuration.apply`, each sample is received by
-itself. Begin reading at `load`, then `samples`. May import every folder but `management`, `bench` and `testing`.
+already is not posted again. All of it is in a namespace of its own, and `removal` takes it away. Each configuration is applied in the
+transaction of `configuration.apply`, each sample is received by itself. Begin reading at `load`, then `samples`. May import every
+folder but `management`, `bench` and `testing`.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from connectors.models import Connection, Endpoint
 from connectors.states import EndpointState
 
 FILE: Final = Path(__file__).parent / "demo.toml"
+NAMESPACE: Final = "demo"
+"""Of its own, so that it takes no events of a user's and can be removed (`removal`)."""
 RECEIVER: Final = "demo-receiver"
 CLOSED: Final = "demo-closed"
 PATHS: Final = {RECEIVER: "/demo/receiver", CLOSED: "/demo/closed"}
@@ -82,7 +85,8 @@ def refused_address(service_url: str) -> str | None:
 def _configuration(service_url: str, receiver: str | None) -> Configuration:
     """The file, with this service's address and fresh secrets for the endpoints and connections that are not there yet."""
     table = tomllib.loads(FILE.read_text(encoding="utf-8"))
-    namespace = table["namespace"]
+    namespace = NAMESPACE
+    table["namespace"] = namespace
     endpoints = set(
         Endpoint.objects.filter(namespace=namespace).exclude(state=EndpointState.REMOVED).values_list("slug", flat=True)
     )

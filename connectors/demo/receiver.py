@@ -13,8 +13,7 @@ from django.views.decorators.http import require_POST
 from prometheus_client import Counter
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from connectors.configuration.change import DEFAULT_NAMESPACE
-from connectors.demo import RECEIVER
+from connectors.demo import NAMESPACE, RECEIVER
 from connectors.flows import connections
 
 LONGEST_BODY_BYTES: Final = 32 * 1024 * 1024
@@ -28,7 +27,7 @@ def receiver(request: HttpRequest) -> HttpResponse:
     """204 for a delivery that verifies, 401 for any other, 413 above 32 MiB, 404 where the demo is not loaded, 503 where
     its connection is disabled."""
     try:
-        destination = connections.of((DEFAULT_NAMESPACE, RECEIVER))
+        destination = connections.of((NAMESPACE, RECEIVER))
     except connections.NoConnection:
         return _refuse(404, "no_demo", "The demo is not loaded; run script/manage load_demo.")
     except connections.ConnectionDisabled as disabled:

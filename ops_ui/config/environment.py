@@ -166,6 +166,7 @@ SETTINGS: Final[dict[str, Setting]] = {
     "ROUTER_BATCH": Setting(_integer(1, 1000), 50),
     "FORWARD_ALLOWED_NETWORKS": Setting(_networks, []),
     "TRUSTED_PROXIES": Setting(_networks, ["127.0.0.1/32", "::1/128"]),
+    "DEMO": Setting(_boolean, False),
     "CONFIG_LOCKED": Setting(_boolean, False),
     "CONSOLE_READ_ONLY": Setting(_boolean, False),
     "RETENTION_DAYS": Setting(_integer(1, 36_500), 30),

@@ -61,7 +61,9 @@ def open_installation(environ: Mapping[str, str], *, durable: bool = True) -> In
         own["HEADRACE_DATABASE_URL"] = (
             f"mysql://{quote(private.user)}@localhost/{DATABASE_NAME}?socket={quote(str(private.socket))}"
         )
-        if durable and not environment.is_set("FORWARD_ALLOWED_NETWORKS", environ):
+        if durable and not environment.is_set("DEMO", environ):
+            own["HEADRACE_DEMO"] = "true"
+        if environment.read(own)["DEMO"] and not environment.is_set("FORWARD_ALLOWED_NETWORKS", environ):
             own["HEADRACE_FORWARD_ALLOWED_NETWORKS"] = _own_network(values["BIND"])
     _keep_keys(state_dir / "secrets", environ, own, private)
     return Installation(state_dir, values["BIND"], values["PUBLIC_URL"], own, private)

@@ -1,7 +1,7 @@
 """The preparation: one Django process that makes the database ready before anything serves.
 
 Checks first, each problem one sentence and exit code 2; then migrations, static files, the protocol's activation and, at the first
-start only, the demo and the console's first user. Running it again changes nothing.
+start only, the demo (HEADRACE_DEMO) and the console's first user. Running it again changes nothing.
 
 `--schema-only` stops after the activation. `--deployed` (`docs/deployment/systemd/`) leaves out what there is done by hand: activation,
 demo and first user.
@@ -104,7 +104,8 @@ def _first_start() -> None:
     users = get_user_model().objects
     if users.filter(is_superuser=True).exists():
         return
-    call_command("load_demo")
+    if settings.HEADRACE_DEMO:
+        call_command("load_demo")
     password = secrets.token_urlsafe(12)
     users.create_superuser(username=FIRST_USER, password=password)
     _say(f"console user: {FIRST_USER}   password: {password}")

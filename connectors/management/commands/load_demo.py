@@ -1,4 +1,4 @@
-"""`load_demo`: configuration and sample deliveries to look at; run at the first start, harmless to run again."""
+"""`load_demo`: configuration and sample deliveries to look at; run at the first start (HEADRACE_DEMO), harmless to run again."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from django.core.management.base import CommandError, CommandParser
 
 from connectors import demo
 from connectors.audit_log import cli_actor
+from connectors.configuration.change import require_unlocked
+from connectors.demo import removal
 from connectors.management.configuration_command import ConfigurationCommand
 from projection.cli import DONE
 from projection.logs import quietly
@@ -18,7 +20,10 @@ MOST_ORDERS: Final = 10_000
 
 
 class Command(ConfigurationCommand):
-    help = "Loads the demo: packs, endpoints, routes, and sample deliveries through the real ingress. Loading it again changes nothing."
+    help = (
+        "Loads the demo into the namespace demo: packs, endpoints, routes, and sample deliveries through the real ingress. Loading it "
+        "again changes nothing; --remove removes it."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--service-url", help="URL of this service, for the demo's own receiver (default: HEADRACE_BIND)")
@@ -34,8 +39,13 @@ class Command(ConfigurationCommand):
             metavar="COUNT",
             help="also post this many new orders; while the receiver is closed, they become dead letters to practise with",
         )
+        parser.add_argument(
+            "--remove", action="store_true", help="remove the demo instead: its namespace with everything in it (takes 5 s)"
+        )
 
     def perform(self, **options: Any) -> int:
+        if options["remove"]:
+            return self._remove()
         if settings.HEADRACE_CONFIG_LOCKED:
             self.emit(
                 {"skipped": "locked"},
@@ -58,6 +68,13 @@ class Command(ConfigurationCommand):
         warnings = [] if (warning := demo.refused_address(service_url)) is None else [warning]
         lines += [f"demo: warning: {each}" for each in warnings]
         self.emit({"created": created, "changed": changed, "posted": done.posted, "known": done.known, "warnings": warnings}, lines)
+        return DONE
+
+    def _remove(self) -> int:
+        require_unlocked()
+        removed = removal.remove(actor=cli_actor())
+        counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in removed.items())
+        self.emit({"removed": removed, "namespace": demo.NAMESPACE}, [f"demo: removed namespace {demo.NAMESPACE}: {counts}"])
         return DONE
 
 

@@ -13,7 +13,7 @@ from django.urls import resolve
 from standardwebhooks import Webhook
 
 from connectors import demo, secrets
-from connectors.demo import samples
+from connectors.demo import removal, samples
 from connectors.flows import connections
 from connectors.ingress import endpoint_facts
 from connectors.management.commands.load_demo import local_url
@@ -184,3 +184,23 @@ def test_the_receiver_bounds_what_it_reads(database, monkeypatch):
     demo.load(URL, actor="test")
     monkeypatch.setattr(sys.modules["connectors.demo.receiver"], "LONGEST_BODY_BYTES", 10)
     assert post("/demo/receiver", b"x" * 11).status_code == 413
+
+
+def test_a_demo_that_shares_its_namespace_is_not_removed(database, monkeypatch):
+    monkeypatch.setattr(removal, "KEPT_SECONDS", 0.0)
+    load_demo()
+    connections_of_a_user = Connection.objects.create(namespace="demo", name="mine", url="https://x", created_at=clock.now())
+    with pytest.raises(SystemExit) as ended:
+        load_demo("--remove")
+    assert ended.value.code == 2
+    assert set(Endpoint.objects.values_list("state", flat=True)) == {"enabled"}
+    connections_of_a_user.delete()
+    assert load_demo("--remove")["removed"]["receipts"] == 36
+    with pytest.raises(SystemExit) as ended:
+        load_demo("--remove")
+    assert ended.value.code == 1
+
+
+def test_the_demo_takes_no_event_of_the_users_namespace(database):
+    load_demo()
+    assert {row.namespace for table in (Endpoint, Connection, Receipt) for row in table.objects.all()} == {"demo"}

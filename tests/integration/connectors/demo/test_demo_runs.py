@@ -14,15 +14,19 @@ from django.db import connection
 from django.urls import resolve
 
 from connectors import demo
+from connectors.demo import removal
 from connectors.flows import connections
 from connectors.ingress import endpoint_facts
-from connectors.models import Receipt, Record
+from connectors.models import AuditEntry, Connection, Endpoint, Pack, Receipt, Record, Route
 from connectors.registry import installed_packs
 from connectors.routing.router import drain_receipts
 from projection.admission import activation
 from projection.execution.worker import drain_claims
-from projection.models import Event, WorkItem
+from projection.integrity.invariants import audit
+from projection.models import Destination, Event, WorkFailure, WorkItem
 from projection.replay import replay
+from tests.support import factories
+from tests.support.rows import PAGES, event_row, work_row
 
 
 class _Quiet(WSGIRequestHandler):
@@ -107,3 +111,25 @@ def test_dead_letters_replay_once_their_receiver_is_open(service):
     replays = [replay.replay(work_id, actor="test", reason="the receiver is open again").replay_work_id for work_id in dead]
     drain_claims()
     assert set(WorkItem.objects.filter(work_id__in=replays).values_list("state", flat=True)) == {"processed"}
+
+
+def test_the_demo_is_removed_with_all_that_became_of_it_and_nothing_else(service, monkeypatch):
+    monkeypatch.setattr(removal, "KEPT_SECONDS", 0.0)
+    demo.load(service, actor="test")
+    run_everything()
+    factories.install("github")
+    event = event_row(PAGES)
+    item = work_row(event, "dead")
+    counts = removal.remove(actor="ann")
+    assert counts == {"receipts": 36, "events": 83, "work_items": 36, "records": 15}
+    assert [row.id for row in WorkItem.objects.all()] == [item.id]
+    assert [row.id for row in Event.objects.all()] == [event.id]
+    for model in (Receipt, Record, WorkFailure, Destination, Endpoint, Connection, Route):
+        assert not model.objects.exists(), model
+    assert [row.namespace for row in Pack.objects.all()] == ["default"]
+    entry = AuditEntry.objects.get(action="demo.remove")
+    assert (entry.actor, entry.target, entry.count) == ("ann", "demo", sum(counts.values()))
+    item.delete()
+    event.delete()
+    assert audit().ok
+    assert demo.load(service, actor="test").posted["accepted"] == 36

@@ -92,6 +92,15 @@ def test_only_a_quick_start_on_loopback_may_forward_to_itself(tmp_path: Path, bi
     assert environment.read(tested.environ)["FORWARD_ALLOWED_NETWORKS"] == []
 
 
+@pytest.mark.parametrize(("given", "demo"), [({}, True), ({"HEADRACE_DEMO": "false"}, False), ({"HEADRACE_DEMO": "true"}, True)])
+def test_only_a_quick_start_has_a_demo_by_itself(tmp_path: Path, given: dict[str, str], demo: bool) -> None:
+    quick = environment.read(open_installation(settings(tmp_path, **given)).environ)
+    assert (quick["DEMO"], quick["FORWARD_ALLOWED_NETWORKS"]) == (demo, ["127.0.0.1/32"] if demo else [])
+    own = open_installation(settings(tmp_path, HEADRACE_DATABASE_URL="mysql://u@127.0.0.1/d", **given))
+    assert environment.read(own.environ)["DEMO"] == (given.get("HEADRACE_DEMO") == "true")
+    assert environment.read(open_installation(settings(tmp_path), durable=False).environ)["DEMO"] is False
+
+
 def test_a_lost_encryption_key_is_not_replaced_by_a_new_one(tmp_path: Path) -> None:
     open_installation(settings(tmp_path))
     (tmp_path / "database" / "data").mkdir(parents=True)
