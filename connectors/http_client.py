@@ -236,12 +236,13 @@ def retry_after_seconds(header: str | None, now: datetime) -> float | None:
 def outage_of_status(status: int, retry_after: str | None, reason: str, now: datetime) -> Outage | None:
     """What an answer says of the destination as a whole: 429 and 5xx are outages, everything else is an answer (None).
 
-    429 and 503 speak of everybody; after another 5xx the request itself may be at fault.
+    429 and 503 speak of everybody; after another 5xx the request itself may be at fault. Where others get through meanwhile it is at fault,
+    but for a 429 with Retry-After: there the requests of all are counted.
     """
     if status != 429 and status < 500:
         return None
     wait = retry_after_seconds(retry_after, now)
-    return Outage(reason, status in (429, 503), wait)
+    return Outage(reason, status in (429, 503), wait, answered=status != 429 or wait is None)
 
 
 @destinations.reader

@@ -223,18 +223,23 @@ class Seen(Enum):
     """The destination answered: with success, or with a refusal of this very request."""
 
     ALIVE = "alive"
+    ITEM_ONLY = "item only"
+    """It said "not now" to this item while others got through: that is about the item."""
 
 
 ALIVE: Final = Seen.ALIVE
+ITEM_ONLY: Final = Seen.ITEM_ONLY
 
 
 @dataclass(frozen=True, slots=True)
 class Outage:
     """The destination took nothing. `certain`: whatever had been sent, so the item is not at fault; else it may be.
 
-    `retry_after`: seconds that the destination asked everybody to wait.
+    `retry_after`: seconds that the destination asked everybody to wait. `answered`: it said so to this request, which is about the item
+    where others get through.
     """
 
     reason: str
     certain: bool
     retry_after: float | None = None
+    answered: bool = field(default=False, compare=False)

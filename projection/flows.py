@@ -53,8 +53,11 @@ class Unavailable(FlowOutcome):
 
     `certain`: whatever had been sent, so the item is not at fault: nothing of its budget is used, up to the route's GiveUpAfter. Else it
     may be at fault, and the attempt counts unless the destination turns out to be away. `retry_after` (seconds): the destination asked
-    everybody to wait, and is parked for that time.
+    everybody to wait, and is parked for that time. Where others get through meanwhile, it is about this item, and the attempt counts.
     """
+
+    answered: bool = True
+    """False: no answer came, or it counts requests and asked everybody to wait."""
 
     def __init__(self, reason: str, *, certain: bool = True, retry_after: float | None = None) -> None:
         super().__init__(reason)

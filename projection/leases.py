@@ -63,6 +63,8 @@ class Ending:
     """What the failure says of the destination."""
     spared: Ending | None = None
     """How it ends instead, without using the budget, when the destination turns out to be away."""
+    blamed: Ending | None = None
+    """How it ends instead, using the budget, when others got through to the destination since it failed before."""
 
     @property
     def clears_suspicion(self) -> bool:

@@ -304,6 +304,8 @@ class Destination(models.Model):
     parked_at = models.DateTimeField(db_column="ParkedAt", null=True)
     parked_until = models.DateTimeField(db_column="ParkedUntil", null=True)
     last_error = columns.text("LastError")
+    succeeded_at = models.DateTimeField(db_column="SucceededAt", null=True)
+    """When an item got through last, while it was in trouble."""
 
     class Meta:
         db_table = "_System_ConnectorDestination"

@@ -5,7 +5,8 @@ At least once, with the WorkId as `webhook-id`: the receiver ignores an id that 
 - 2xx: done. 410: the receiver wants no more of it, dead-lettered at once (Standard Webhooks: 410 ends the endpoint).
 - 400, 405, 406, 411, 413, 414, 415, 422, 431 and 451 are its verdict on this very request: dead-lettered at once, so that the lane goes
   on. The same request would be judged the same; replay it once the receiver (or the route) has been fixed.
-- No connection, 429 or 503: the receiver is away for everybody. Uses nothing of the budget, and the breaker may park the connection.
+- No connection, 429 or 503: the receiver is away for everybody. Uses nothing of the budget, and the breaker may park the connection. But a
+  503, or a 429 without Retry-After, while others get through is about this item, and uses its budget.
 - No answer in time or another 5xx: as well, but this item may be at fault: it uses its budget unless the receiver turns out to be away.
 - Retry-After: with 429 and 5xx it parks the connection for that time, at most a day; with 408, 409 and 425 this item alone waits, within
   the cap of the route's retry policy.
@@ -55,6 +56,10 @@ class ReceiverRefused(ForwardFailed):
 
 class ReceiverAway(ForwardFailed, Unavailable):
     """The receiver takes nothing now, or not this; `certain` says which is known. Its connection may be parked."""
+
+    def __init__(self, reason: str, outage: Outage) -> None:
+        super().__init__(reason, certain=outage.certain, retry_after=outage.retry_after)
+        self.answered = outage.answered
 
 
 class ReceiverJudged(DeadLetter):
@@ -110,7 +115,7 @@ def post(generation: Generation, destination: Destination) -> Answer:
     except httpx.HTTPError as error:
         text = f"no answer from {url.host}: {type(error).__name__}: {error}"
         outage = destinations.outage_of(error)
-        raise (ReceiverAway(text, certain=outage.certain) if isinstance(outage, Outage) else ForwardFailed(text)) from None
+        raise (ReceiverAway(text, outage) if isinstance(outage, Outage) else ForwardFailed(text)) from None
 
 
 def _read_start(response: httpx.Response) -> bytes:
@@ -193,7 +198,7 @@ def judge(answer: Answer, cap: float | None, now: datetime) -> None:
     outage = http_client.outage_of_status(answer.status, answer.retry_after, said, now)
     if outage is not None:
         asked = "" if delay is None else f" and asked to wait {delay:g} s"
-        raise ReceiverAway(f"{said}{asked}", certain=outage.certain, retry_after=outage.retry_after)
+        raise ReceiverAway(f"{said}{asked}", outage)
     if delay is not None and answer.status in WAITING:
         longest = http_client.LONGEST_DELAY_SECONDS if cap is None else cap
         raise RetryLater(min(delay, longest), f"{said} and asked to wait {delay:g} s")

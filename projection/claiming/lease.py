@@ -117,7 +117,7 @@ def _gate_of(candidate: Candidate, probes: Mapping[str, int]) -> Gate:
 def _take_gated(mine: Sequence[Candidate], gates: Mapping[int, Gate], probes: Mapping[str, int], lease: Lease) -> Taken:
     """Take what the gates allow; then a slot and a place for each item of a limit, and nothing more of a destination that is tried.
 
-    Seven statements, for limits of how many run at once two more.
+    Seven statements, for limits of how many run at once two more, for a destination that is tried one more.
     """
     tried = {gate.probe for gate in gates.values() if gate.probe is not None}
     locked = circuit_breaker.lock_probes({probes[name]: name for name in tried})
@@ -125,7 +125,10 @@ def _take_gated(mine: Sequence[Candidate], gates: Mapping[int, Gate], probes: Ma
     places = concurrency.free({key: one.concurrency for key, one in buckets.items() if one.concurrency is not None}, lease.owner)
     room = {key: min(one.free(len(mine)), len(places.get(key, mine))) for key, one in buckets.items()}
     waiting = WorkItem.objects.read_still_waiting([one.id for one in mine])
-    allowed = _allowed([one for one in mine if one.id in waiting], gates, locked, room)
+    failed = circuit_breaker.last_failed(locked.values(), [one.id for one in mine if gates.get(one.id, NO_GATE).probe is not None])
+    # The one that failed last would only park the destination again, were it at fault: whoever else waits tries first.
+    in_order = sorted((one for one in mine if one.id in waiting), key=lambda one: one.id in failed)
+    allowed = _allowed(in_order, gates, locked, room)
     if not _claim(allowed, lease):
         return Taken()
     taken = WorkItem.objects.read_taken([one.id for one in allowed], lease.token)

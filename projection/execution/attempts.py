@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from projection.completion.retry_policy import Again, after_failure, bounded_delay, delay_seconds
-from projection.facts import Input, Outage
+from projection.facts import ITEM_ONLY, Input, Outage
 from projection.flows import CommitFactory, DeadLetter, Flow, Generation, RetryLater, Skip
 from projection.leases import Claimed, Ending
 from projection.limits import route_limits
@@ -80,12 +80,13 @@ def discreet(attempt: Attempt, text: str) -> str:
 
 
 def _discreet(attempt: Attempt, ending: Ending) -> Ending:
-    seen, spared = ending.seen, ending.spared
+    seen, spared, blamed = ending.seen, ending.spared, ending.blamed
     return replace(
         ending,
         error=discreet(attempt, ending.error),
         seen=replace(seen, reason=discreet(attempt, seen.reason)) if isinstance(seen, Outage) else seen,
         spared=_discreet(attempt, spared) if spared else None,
+        blamed=_discreet(attempt, blamed) if blamed else None,
     )
 
 
@@ -93,7 +94,7 @@ def _judged(attempt: Attempt, error: BaseException, outcome: str, *, database_aw
     """What becomes of an attempt that raised: a pure decision of the error, the route's policy, the attempt and the item's age.
 
     An outage of which the item is certainly not guilty uses nothing of its budget; where it may be, the ending says how it ends if the
-    destination turns out to be away. `database_away`: our own database is, and the error tells of it.
+    destination turns out to be away, and how if it lets others through. `database_away`: our own database is, and the error tells of it.
     """
     if isinstance(error, Skip):
         return attempt.ending(State.SKIPPED, outcome="", error=message_of(error))
@@ -106,18 +107,22 @@ def _judged(attempt: Attempt, error: BaseException, outcome: str, *, database_aw
         return _deferred(attempt, message_of(error), error.delay, seen=seen)
     if not isinstance(seen, Outage):
         return _counted(attempt, error, outcome, seen=seen)
-    wait = seen.retry_after if seen.retry_after is not None else _usual_delay(attempt)
-    spared = _deferred(attempt, error_text(error), wait, seen=seen)
-    return spared if seen.certain else _counted(attempt, error, outcome, seen=seen, spared=spared)
+    asked = seen.retry_after
+    wait = asked if asked is not None else _usual_delay(attempt)
+    blamed = _counted(attempt, error, outcome, least=asked or 0.0, seen=ITEM_ONLY) if seen.answered else None
+    spared = _deferred(attempt, error_text(error), wait, seen=seen, blamed=blamed)
+    return spared if seen.certain else _counted(attempt, error, outcome, seen=seen, spared=spared, blamed=blamed)
 
 
-def _counted(attempt: Attempt, error: BaseException, outcome: str, **more: Any) -> Ending:
-    """The attempt counts: again by the policy, or dead."""
+def _counted(attempt: Attempt, error: BaseException, outcome: str, *, least: float = 0.0, **more: Any) -> Ending:
+    """The attempt counts: again by the policy, after `least` seconds at the earliest, or dead."""
     item, policy = attempt.claimed.item, attempt.claimed.route.retry
     text = message_of(error) if isinstance(error, RetryLater) else error_text(error)
     after = after_failure(policy, item.attempts, _age_seconds(attempt))
     if isinstance(after, Again):
-        delay = bounded_delay(policy, error.delay) if isinstance(error, RetryLater) else after.delay
+        delay = (
+            bounded_delay(policy, error.delay) if isinstance(error, RetryLater) else max(after.delay, bounded_delay(policy, least))
+        )
         return attempt.ending(State.RETRY, outcome=outcome or "retry", error=text, delay_ms=int(delay * 1000), **more)
     return attempt.ending(State.DEAD, outcome="dead", error=with_reason(text, after.reason), **more)
 

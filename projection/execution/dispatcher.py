@@ -296,6 +296,7 @@ class Dispatcher:
 
     def _write(self, endings: Sequence[Ending]) -> None:
         with self.stages.timed("complete"):
+            endings = circuit_breaker.blame(endings)
             away = self._heard(endings)
             complete([one.spared if one.spared and one.destination in away else one for one in endings])
         if away:

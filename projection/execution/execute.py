@@ -26,6 +26,7 @@ from projection.flows import Generation, LeaseLost
 from projection.foreign_code import FAILURES
 from projection.inputs.ranges import BrokenRange, read_inputs
 from projection.leases import Claimed, Ending
+from projection.limits import circuit_breaker
 from projection.logs import log_event
 from projection.safe_text import error_text
 from projection.states import State
@@ -146,7 +147,7 @@ def run_atomic(
                 interrupted = waiting[0].claimed.item.work_id
                 log_event("execute", level="warning", work_id=interrupted, error=_told(waiting[:1], error), state="again")
                 continue
-            finished.append(complete([failure(waiting.pop(0), error)]))
+            finished.append(complete(circuit_breaker.blame([failure(waiting.pop(0), error)])))
             continue
         else:
             waiting = waiting[taken:]
@@ -178,7 +179,7 @@ def _atomic_unit(attempts: Sequence[Attempt], started: Callable[[Attempt], None]
         endings.append(_run_in_savepoint(attempt))
         if monotonic() - begun >= ATOMIC_GROUP_SECONDS:
             break
-    ended = end_attempts(endings)
+    ended = end_attempts(circuit_breaker.blame(endings))
     if ended.lost:
         raise _LostInUnit(ended.lost)
     return len(endings), ended

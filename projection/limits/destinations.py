@@ -48,7 +48,7 @@ def reader(function: Reader) -> Reader:
 def outage_of(error: BaseException) -> Outage | Seen | None:
     """What an exception of a flow says of its destination; None: nothing."""
     if isinstance(error, Unavailable):
-        return Outage(error_text(error), error.certain, error.retry_after)
+        return Outage(error_text(error), error.certain, error.retry_after, error.answered)
     for read in _readers:
         if (found := read(error)) is not None:
             return found

@@ -226,3 +226,73 @@ def test_an_operator_sees_what_is_parked_and_may_try_it_at_once() -> None:
     assert len(run("destinations", "list", "--all")[1]["destinations"]) == 1
     assert run("destinations", "retry", "the-api")[1]["refused"][0]["code"] == "not_parked"
     assert AuditEntry.objects.filter(action="destination.retry").count() == 1
+
+
+@pytest.mark.parametrize("options", [{}, {"atomic": True}], ids=["plain", "atomic"])
+@pytest.mark.parametrize(
+    "error", [AWAY, Unavailable("503", retry_after=30), PERHAPS], ids=["not now", "not now, with a Retry-After", "perhaps"]
+)
+def test_an_item_that_alone_is_told_not_now_while_others_get_through_dies_of_its_own_attempts(
+    error: BaseException, options: dict[str, bool]
+) -> None:
+    ingress = two_destinations(1)
+    with recording(), recording("test.api", **options) as api:
+        api.raises_for = {"0": error}
+        for number in range(1, 6):
+            drain_claims()
+            ingress.admit(change(100 + number, kind="api"))
+            the_pause_is_over()
+            drain_claims()
+            WorkItem.objects.filter(state="retry").update(run_after=clock.now() - timedelta(seconds=1))
+        posted = sum(source == "0" for source in api.sources)
+    poison = WorkItem.objects.get(source_lane__endswith=":0")
+    assert (poison.state, poison.attempts) == ("dead", 3)
+    assert posted <= 5
+    assert set(WorkItem.objects.exclude(id=poison.id).values_list("state", "attempts")) == {("processed", 1)}
+    assert Destination.objects.get().state in ("closed", "failing")
+
+
+def test_its_delay_grows_and_is_no_shorter_than_was_asked_for() -> None:
+    ingress = two_destinations(1, retry=RetryPolicy(base=5, factor=3, attempts=9))
+    with recording(), recording("test.api") as api:
+        api.raises_for = {"0": Unavailable("503", retry_after=20)}
+        delays = []
+        for number in range(1, 5):
+            drain_claims()
+            delays.append(WorkFailure.objects.latest("id").delay_ms)
+            ingress.admit(change(100 + number, kind="api"))
+            the_pause_is_over()
+            WorkItem.objects.filter(state="retry").update(run_after=clock.now() + timedelta(hours=1))
+            drain_claims()
+            let_retries_come_due()
+    assert [delay >= 20_000 for delay in delays] == [True] * 4
+    assert delays[-1] > 40_000
+
+
+def test_who_failed_last_does_not_try_a_parked_destination_while_another_waits() -> None:
+    ingress = two_destinations(1)
+    with recording(), recording("test.api") as api:
+        api.raises_for = {"0": AWAY}
+        for _ in range(circuit_breaker.FAILURES):
+            drain_claims()
+            let_retries_come_due()
+        assert Destination.objects.get().state == "open"
+        ingress.admit(*[change(number, kind="api") for number in range(1, 6)])
+        the_pause_is_over()
+        WorkItem.objects.filter(source_lane__endswith=":0").update(run_after=clock.now() - timedelta(hours=1))
+        first = claim(100, owner="prober", lease_seconds=60)
+        assert [one.selected.source_id for one in first.items] != ["0"]
+        assert len(first.items) == 1
+
+
+def test_a_destination_that_is_away_for_everybody_still_uses_no_attempt() -> None:
+    """No connection, or everybody is told the same: what got through before it began is no evidence."""
+    ingress = two_destinations(3)
+    with recording(), recording("test.api") as api:
+        drain_claims()
+        ingress.admit(*[change(number, kind="api") for number in range(10, 14)])
+        fail_always(api, AWAY, 20)
+        for _ in range(6):
+            drain_claims()
+            the_pause_is_over()
+        assert set(WorkItem.objects.filter(state="retry").values_list("attempts", flat=True)) == {0}

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from projection.facts import ALIVE, Outage
+from projection.facts import ALIVE, ITEM_ONLY, Outage
 from projection.limits import circuit_breaker
 from projection.limits.circuit_breaker import Health, Outcome, after
 
@@ -96,3 +96,32 @@ def test_pauses_vary_a_little_so_that_not_all_come_back_at_once() -> None:
     outcomes = failures(circuit_breaker.FAILURES)
     shortest, longest = (seconds(after(Health(), outcomes, NOW, chance=lambda x=x: x)) for x in (0.0, 1.0))
     assert (shortest, longest) == pytest.approx((4.5, 5.5))
+
+
+def test_one_item_that_keeps_failing_parks_for_a_short_time_only() -> None:
+    health, longest = health_after(*[("any", CERTAIN)] * circuit_breaker.FAILURES), 0.0
+    for number in range(1, 12):
+        now = NOW + number * timedelta(hours=1)
+        health = health_after(("any", CERTAIN), health=health, now=now)
+        longest = max(longest, seconds(health, now))
+    assert longest == circuit_breaker.LONGEST_PAUSE_OF_ONE_SECONDS
+
+
+def test_what_is_about_the_item_only_parks_nothing_and_the_next_success_is_written_down() -> None:
+    blamed = health_after(("poison", ITEM_ONLY), health=Health(succeeded_at=NOW))
+    assert (blamed.state, blamed.failures, blamed.parked_until, blamed.last_work_id) == ("failing", 0, None, "poison")
+    later = NOW + timedelta(seconds=9)
+    fine = health_after(("fine", ALIVE), health=blamed, now=later)
+    assert (fine.state, fine.succeeded_at) == ("closed", later)
+
+
+def test_an_item_that_was_let_through_and_is_at_fault_lets_another_try_at_once() -> None:
+    trying = Health("half_open", 5, 1, "item", NOW, NOW + timedelta(seconds=circuit_breaker.PROBE_SECONDS))
+    assert not health_after(("poison", ITEM_ONLY), health=trying).is_parked(NOW)
+
+
+def test_a_retry_after_of_an_item_that_was_let_through_holds_and_not_its_time_to_tell() -> None:
+    trying = Health("half_open", 9, 1, "item", NOW, NOW + timedelta(seconds=circuit_breaker.PROBE_SECONDS))
+    for number in range(9):
+        asked = health_after((f"item-{number}", Outage("503", certain=True, retry_after=2.0)), health=trying)
+        assert (asked.state, seconds(asked)) == ("asked", 2)
