@@ -197,7 +197,9 @@ def resolve(reference: str) -> str:
     if kind == "env":
         found = os.environ.get(value, "")
         if not found:
-            raise ValueError(f"the environment variable {value} is not set; set it for this command")
+            raise ValueError(
+                f"the environment variable {value} is not set; set it for this command (sudo drops it), or use file:/path"
+            )
         return secret_text(found, f"the environment variable {value}")
     try:
         found = Path(value).read_text(encoding="utf-8-sig").rstrip("\r\n")

@@ -124,6 +124,18 @@ def test_a_restored_backup_is_the_same_installation(site: Service, made: Path, f
     assert dead["replayed"], "work goes on where it stood"
 
 
+def test_a_copy_that_was_restored_paused_executes_nothing(made: Path, fresh: Fresh) -> None:
+    code, answer = fresh.restore(made, "--paused")
+    assert (code, answer["refused"]) == (0, [])
+    listed = json.loads(run(fresh.environment, "manage.py", "namespaces", "list", "--json").stdout)["namespaces"]
+    assert [row["name"] for row in listed if row["paused_at"] and not row["resume_at"]] == answer["paused"]
+    assert "demo" in answer["paused"]
+    run(fresh.environment, "manage.py", "dlq", "replay", "--all", "--reason", "restored", "--json")
+    run(fresh.environment, "manage.py", "run_worker", "--drain")
+    waiting = json.loads(run(fresh.environment, "manage.py", "work", "list", "--state", "pending", "--json").stdout)
+    assert waiting["work_items"], "what is paused waits"
+
+
 def test_nobody_else_can_read_a_backup_and_no_key_is_in_it(site: Service, made: Path) -> None:
     keys = [site.environment["HEADRACE_ENCRYPTION_KEYS"], site.environment["HEADRACE_SECRET_KEY"]]
     for path in [made, *made.rglob("*")]:

@@ -72,6 +72,7 @@ def test_web_and_cluster_share_a_folder_of_counters_that_they_may_write_to() -> 
     user = [value(COMMON, "User"), value(COMMON, "Group")]
     metrics = f"{value(COMMON, 'ReadWritePaths')}/metrics"
     assert [metrics, "0700", *user] in made
+    assert [deployment_files.environment()["HEADRACE_STATE_DIR"], value(COMMON, "StateDirectoryMode"), *user] in made
     assert value(WEB, "Environment") == value(CLUSTER, "Environment") == f"PROMETHEUS_MULTIPROC_DIR={metrics}"
 
 
