@@ -69,14 +69,14 @@ class Command(HeadraceCommand):
 
 def _pause_all() -> tuple[list[str], list[dict[str, str]]]:
     """Pause every namespace and running bulk job of what was restored; the namespaces, and a refusal where they could not be."""
-    who = {"actor": audit_log.cli_actor(), "reason": "restored with --paused"}
+    actor, because = audit_log.cli_actor(), "restored with --paused"
     try:
         names = list(Namespace.objects.order_by("name").values_list("name", flat=True))
         for name in names:
-            pausing.pause("namespace", name, name, **who)
+            pausing.pause("namespace", name, name, actor=actor, reason=because)
         for job in jobs.newest(JOBS_LOOKED_AT):
             if job.state is JobState.RUNNING:
-                bulk_jobs.pause(job.id, **who)
+                bulk_jobs.pause(job.id, actor=actor, reason=because)
     except DatabaseError as error:
         reason = (
             f"Nothing could be paused ({error_text(error)}); migrate first, then run `namespaces pause` before the service starts."
