@@ -167,7 +167,7 @@ class WorkItem(models.Model):
 
 
 class WorkFailure(models.Model):
-    """One failed attempt of a work item; append-only."""
+    """One failed attempt of a work item, or several in a row that used no attempt (`deferred`)."""
 
     id = models.BigAutoField(primary_key=True, db_column="Id")
     work_item_id = models.BigIntegerField(db_column="WorkItemId")
@@ -180,6 +180,9 @@ class WorkFailure(models.Model):
     delay_ms = models.BigIntegerField(db_column="DelayMs", null=True)
     lease_owner = columns.name("LeaseOwner", 190, null=True)
     created_date = models.DateTimeField(db_column="CreatedDate")
+    """Of the newest of them."""
+    times = models.IntegerField(db_column="Times", default=1, db_default=1)
+    """How many they were; error and delay are the newest's."""
 
     class Meta:
         db_table = "_System_ConnectorWorkFailure"

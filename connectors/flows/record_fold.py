@@ -18,12 +18,13 @@ from typing import Final
 
 from connectors.pack import Change
 from projection.exact_json import NoExactJson, dump, parse
+from projection.flows import DeadLetter
 
 LIFECYCLES: Final = frozenset({"", "created", "restored", "deleted", "merged"})
 
 
-class UnfoldableChange(ValueError):
-    """A pack described a change that no record can hold; the message names the property or lifecycle. Correct the pack."""
+class UnfoldableChange(DeadLetter, ValueError):
+    """No record can hold the change; the message says why. Its inputs never change, so no retry helps: correct the pack, then replay."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,8 @@ upgrades and new versions of its route, and two routes with one event kind feed 
 
 from __future__ import annotations
 
+from typing import Final
+
 from connectors.flows.record_fold import RecordState, UnfoldableChange, fold
 from connectors.flows.record_store import RecordIdentity, lock_records, write_records
 from connectors.pack import Change, Pack
@@ -14,15 +16,19 @@ from connectors.registry import installed_packs
 from projection.exact_json import NotJson
 from projection.facts import Input
 from projection.flows import Generation, flow
+from projection.safe_text import error_text
 
 Facts = list[tuple[Input, Change]]
+UNREADABLE: Final = (NotJson, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, AssertionError, RecursionError)
+"""What a function of the payload alone raises, and raises again each time. Anything else (the database's errors) may pass."""
 
 
 @flow("record_table", atomic=True, batch=True)
 def record_table(generations: list[Generation]) -> None:
     """Fold all generations: three statements (six when a record is new), however many there are.
 
-    Raises UnfoldableChange, naming the generation, for a payload that is not JSON or a change that no record can hold (NaN).
+    Raises UnfoldableChange, naming the event, for a payload that is not JSON, one that its pack cannot read as a change, and a change that
+    no record can hold (NaN): a dead letter at once, since the same inputs are folded the same way each time.
     """
     facts: dict[RecordIdentity, Facts] = {}
     for generation in generations:
@@ -45,8 +51,9 @@ def _facts_of(generation: Generation) -> Facts:
 def _change(pack: Pack, fact: Input) -> Change:
     try:
         return pack.change(fact.kind, fact.data)
-    except NotJson as error:
-        raise UnfoldableChange(f"event {fact.event_id} of {fact.source.type}:{fact.source.id}: {error}") from None
+    except UNREADABLE as error:
+        said = str(error) if isinstance(error, NotJson) else f"pack {pack.name!r} cannot read the change: {error_text(error)}"
+        raise UnfoldableChange(f"event {fact.event_id} of {fact.source.type}:{fact.source.id}: {said}") from error
 
 
 def _folded(state: RecordState, identity: RecordIdentity, facts: Facts) -> RecordState:

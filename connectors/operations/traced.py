@@ -207,6 +207,8 @@ class TracedFailure:
     delay_ms: int | None
     worker: str | None
     at: datetime
+    times: int = 1
+    """Deferred tries in a row are one failure."""
 
     @classmethod
     def of(cls, row: WorkFailure) -> Self:
@@ -219,4 +221,5 @@ class TracedFailure:
             delay_ms=row.delay_ms,
             worker=row.lease_owner,
             at=row.created_date,
+            times=row.times,
         )

@@ -13,7 +13,7 @@ from datetime import datetime
 
 from projection.completion import lanes
 from projection.database import clock
-from projection.database.catalogue import execute
+from projection.database.catalogue import by_id, execute, fetch
 from projection.database.clock import to_db
 from projection.database.transactions import run_unit
 from projection.leases import Ending
@@ -87,14 +87,33 @@ def end_attempts(endings: Sequence[Ending]) -> Ended:
 
 
 def _record_failures(endings: Sequence[Ending]) -> None:
-    """Append one failure row per failed attempt; write the reason (also of a skip) to the items."""
+    """Append one failure row per failed attempt; write the reason (also of a skip) to the items. Deferred tries in a row share one."""
     failed = [ending for ending in endings if ending.outcome]
     if failed:
         now = to_db(clock.now())
-        WorkItem.objects.insert_failures([_failure_row(ending, now) for ending in failed])
+        again = _deferred_again(failed)
+        if again:
+            columns = ("Error", "ErrorFingerprint", "DelayMs", "LeaseOwner", "CreatedDate")
+            rows = [(id, *_failure_row(again[id], now)[4:]) for id in sorted(again)]
+            parts, values = by_id(columns, rows)
+            execute("count_deferred_again", [*values, tuple(sorted(again))], **parts)
+        counted = {ending.lease for ending in again.values()}
+        WorkItem.objects.insert_failures([_failure_row(ending, now) for ending in failed if ending.lease not in counted])
     reasons = [(ending.item_id, ending.error, fingerprint(ending.error)) for ending in endings if ending.error]
     if reasons:
         WorkItem.objects.note_errors(reasons)
+
+
+def _deferred_again(failed: Sequence[Ending]) -> dict[int, Ending]:
+    """Failure row → the deferred try that it stands for as well: the item's newest, where that was deferred too. One statement, or none."""
+    deferred = {ending.item_id: ending for ending in failed if ending.outcome == "deferred"}
+    if not deferred:
+        return {}
+    return {
+        id: deferred[item]
+        for item, id, outcome in fetch("read_newest_failures", ids=tuple(sorted(deferred)))
+        if outcome == "deferred"
+    }
 
 
 def _failure_row(ending: Ending, now: datetime) -> tuple[object, ...]:

@@ -14,10 +14,22 @@ SET State = %(state)s, TerminalAt = UTC_TIMESTAMP(6), ProjectionActiveKey = NULL
 WHERE Id IN %(ids)s AND State = 'processing' AND LeaseToken IN %(tokens)s
 
 -- name: insert_failures
--- Append-only history, one row for each failed attempt. (Only placeholders: the driver rewrites nothing else to one multi-row text.)
+-- One row for each failed attempt. (Only placeholders: the driver rewrites nothing else to one multi-row text.)
 INSERT INTO `_System_ConnectorWorkFailure`
   (WorkItemId, WorkId, Attempt, Outcome, Error, ErrorFingerprint, DelayMs, LeaseOwner, CreatedDate)
 VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)
+
+-- name: read_newest_failures
+-- The newest failure of each of these items: (item, id, outcome). By ux_failure_attempt and primary key; their items are locked.
+SELECT f.WorkItemId, f.Id, f.Outcome FROM `_System_ConnectorWorkFailure` f WHERE f.Id IN (
+  SELECT MAX(n.Id) FROM `_System_ConnectorWorkFailure` n WHERE n.WorkItemId IN %(ids)s GROUP BY n.WorkItemId)
+
+-- name: count_deferred_again
+-- Rows of deferred tries that stand for one more now, each with its newest error, delay, worker and time. Rows by primary key.
+UPDATE `_System_ConnectorWorkFailure` FORCE INDEX (PRIMARY)
+SET Times = Times + 1, Error = {Error}, ErrorFingerprint = {ErrorFingerprint}, DelayMs = {DelayMs}, LeaseOwner = {LeaseOwner},
+    CreatedDate = {CreatedDate}
+WHERE Id IN %s
 
 -- name: retry_claimed_work_items
 -- Returns locked items to `retry`: same generation, lane still held. {DelayMs} and {CountBack} give each row its own value. Rows by

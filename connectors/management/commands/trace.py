@@ -110,5 +110,8 @@ def _work_items(rows: Sequence[TracedItem]) -> list[str]:
 def _failures(rows: Sequence[TracedFailure]) -> list[str]:
     return table(
         ["work id", "attempt", "outcome", "at", "error"],
-        [(f.work_id, f.attempt, f.outcome, iso(f.at), first_line(f.error)) for f in rows],
+        [
+            (f.work_id, f.attempt, f.outcome if f.times == 1 else f"{f.outcome} ×{f.times}", iso(f.at), first_line(f.error))
+            for f in rows
+        ],
     )

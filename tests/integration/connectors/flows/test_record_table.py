@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from connectors import pack
@@ -19,7 +19,7 @@ from connectors.registry import installed_packs
 from connectors.registry.installed_packs import PackNotLoaded
 from projection.exact_json import parse
 from projection.facts import Input, RouteFacts
-from projection.flows import Generation, find
+from projection.flows import DeadLetter, Generation, find
 from projection.identity import digest
 from projection.testing import make_generation, make_input, make_route
 from tests.support import factories
@@ -175,16 +175,40 @@ def test_a_rolled_back_attempt_leaves_nothing(shop: RouteFacts) -> None:
     assert not Record.objects.exists()
 
 
-def test_nan_of_a_pack_is_an_ordinary_failure_that_names_event_and_property(shop: RouteFacts) -> None:
+def test_nan_of_a_pack_is_a_dead_letter_that_names_event_and_property(shop: RouteFacts) -> None:
     with pytest.raises(UnfoldableChange, match=r"event 1 of order:7: property 'ratio' cannot be stored: nan is a float"):
         run(generation(shop, '{"a": 1}', kind="order.broken"))
     assert not Record.objects.exists()
 
 
 @pytest.mark.parametrize("payload", ['{"a":NaN}', '{"a":-Infinity}', "<xml/>"])
-def test_a_payload_that_is_not_json_is_an_ordinary_failure_that_names_the_event(shop: RouteFacts, payload: str) -> None:
+def test_a_payload_that_is_not_json_is_a_dead_letter_that_names_the_event(shop: RouteFacts, payload: str) -> None:
     with pytest.raises(UnfoldableChange, match=r"event 1 of order:7: .*not JSON"):
         run(generation(shop, payload))
+
+
+@pytest.mark.parametrize(
+    "error", [KeyError("propertyName"), TypeError("no"), ValueError("no"), AttributeError("no"), ZeroDivisionError("no")]
+)
+def test_a_change_that_its_pack_cannot_read_is_dead_at_once_because_no_retry_changes_its_inputs(
+    shop: RouteFacts, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def refuse(*_: object) -> Change:
+        raise error
+
+    monkeypatch.setattr(Shop, "change", refuse)
+    with pytest.raises(DeadLetter, match=rf"event 1 of order:7: pack '{Shop.name}' cannot read the change: {type(error).__name__}"):
+        run(generation(shop, '{"a": 1}'))
+    assert not Record.objects.exists()
+
+
+def test_an_error_of_the_database_in_a_pack_is_tried_again(shop: RouteFacts, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(*_: object) -> Change:
+        raise OperationalError(2006, "Server has gone away")
+
+    monkeypatch.setattr(Shop, "change", away)
+    with pytest.raises(OperationalError):
+        run(generation(shop, '{"a": 1}'))
 
 
 def test_a_number_beyond_every_float_is_kept_and_never_infinity(shop: RouteFacts) -> None:

@@ -296,3 +296,25 @@ def test_a_destination_that_is_away_for_everybody_still_uses_no_attempt() -> Non
             drain_claims()
             the_pause_is_over()
         assert set(WorkItem.objects.filter(state="retry").values_list("attempts", flat=True)) == {0}
+
+
+def test_deferred_tries_in_a_row_are_one_failure_with_their_count_and_the_newest_error() -> None:
+    two_destinations(1)
+    with recording(), recording("test.api") as api:
+        for number in range(1, 8):
+            api.raises_for = {"0": Unavailable(f"away for the {number}. time")}
+            drain_claims()
+            the_pause_is_over()
+        api.raises_for = {"0": ValueError("no")}
+        drain_claims()
+        the_pause_is_over()
+        api.raises_for = {"0": RetryLater(1, "later", count_attempt=False)}
+        for _ in range(3):
+            drain_claims()
+            the_pause_is_over()
+    rows = WorkFailure.objects.order_by("id").values_list("outcome", "times", "error", "attempt")
+    assert list(rows) == [
+        ("deferred", 7, "Unavailable: away for the 7. time", 1),
+        ("retry", 1, "ValueError: no", 1),
+        ("deferred", 3, "later", 2),
+    ]
