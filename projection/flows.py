@@ -186,6 +186,39 @@ def run(flow: Flow, given: object) -> None:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An exception that a flow raised, for error trackers. `error` is the exception itself: nothing of it is masked."""
+
+    error: BaseException
+    flow: str
+    namespace: str
+    route: str
+    work_id: str
+    attempt: int
+    is_dead: bool
+    """No attempt follows."""
+
+
+Hook = TypeVar("Hook", bound=Callable[[Failure], object])
+_failure_hooks: Final[list[Callable[[Failure], object]]] = []
+
+
+def on_failure(hook: Hook) -> Hook:
+    """Register a function that is called for each attempt that ends with an exception, in the thread of the flow.
+
+    Not for `Skip`, `DeadLetter`, `RetryLater` and `Unavailable`: these say what becomes of the work. It must be quick and must not use the
+    database. What it raises is logged, and changes nothing.
+    """
+    _failure_hooks.append(hook)
+    return hook
+
+
+def failure_hooks() -> tuple[Callable[[Failure], object], ...]:
+    """The registered hooks."""
+    return tuple(_failure_hooks)
+
+
 def registered() -> dict[str, Flow]:
     """Every flow of this process, by name."""
     return dict(_registry)

@@ -59,6 +59,8 @@ class Ending:
     destination: str = ""
     frees_place: bool = False
     """Whether another attempt may begin by it, because a limit says how many run at once."""
+    frames: str = ""
+    """Where in the flow's code it failed."""
     seen: Outage | Seen | None = None
     """What the failure says of the destination."""
     spared: Ending | None = None

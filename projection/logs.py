@@ -38,6 +38,7 @@ FIELDS: Final = (
     "seconds",
     "reason",
     "error",
+    "frames",
     "actor",
     "worker",
     "destination",

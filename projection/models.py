@@ -181,6 +181,8 @@ class WorkFailure(models.Model):
     lease_owner = columns.name("LeaseOwner", 190, null=True)
     created_date = models.DateTimeField(db_column="CreatedDate")
     """Of the newest of them."""
+    frames = columns.text("Frames", null=True)
+    """Where in the flow's code it failed: files, lines and source, no values."""
     times = models.IntegerField(db_column="Times", default=1, db_default=1)
     """How many they were; error and delay are the newest's."""
 

@@ -209,6 +209,7 @@ class TracedFailure:
     at: datetime
     times: int = 1
     """Deferred tries in a row are one failure."""
+    frames: str = ""
 
     @classmethod
     def of(cls, row: WorkFailure) -> Self:
@@ -222,4 +223,5 @@ class TracedFailure:
             worker=row.lease_owner,
             at=row.created_date,
             times=row.times,
+            frames=row.frames or "",
         )

@@ -57,6 +57,7 @@ def log_ended(ended: Ended) -> None:
                 attempt=ending.attempt,
                 state=ending.state,
                 error=ending.error,
+                **({"frames": ending.frames} if ending.frames else {}),
                 rows=[ending],
             )
     done = [ending for ending in ended.written if not ending.outcome]
@@ -94,7 +95,7 @@ def _record_failures(endings: Sequence[Ending]) -> None:
         again = _deferred_again(failed)
         if again:
             columns = ("Error", "ErrorFingerprint", "DelayMs", "LeaseOwner", "CreatedDate")
-            rows = [(id, *_failure_row(again[id], now)[4:]) for id in sorted(again)]
+            rows = [(id, *_failure_row(again[id], now)[4:9]) for id in sorted(again)]
             parts, values = by_id(columns, rows)
             execute("count_deferred_again", [*values, tuple(sorted(again))], **parts)
         counted = {ending.lease for ending in again.values()}
@@ -119,7 +120,18 @@ def _deferred_again(failed: Sequence[Ending]) -> dict[int, Ending]:
 def _failure_row(ending: Ending, now: datetime) -> tuple[object, ...]:
     delay = ending.delay_ms if ending.state is State.RETRY else None
     error, owner = ending.error, ending.owner or None
-    return (ending.item_id, ending.work_id, ending.attempt, ending.outcome, error, fingerprint(error), delay, owner, now)
+    return (
+        ending.item_id,
+        ending.work_id,
+        ending.attempt,
+        ending.outcome,
+        error,
+        fingerprint(error),
+        delay,
+        owner,
+        now,
+        ending.frames or None,
+    )
 
 
 def hand_off(ended: Sequence[WorkRow]) -> tuple[int, int]:

@@ -16,8 +16,8 @@ WHERE Id IN %(ids)s AND State = 'processing' AND LeaseToken IN %(tokens)s
 -- name: insert_failures
 -- One row for each failed attempt. (Only placeholders: the driver rewrites nothing else to one multi-row text.)
 INSERT INTO `_System_ConnectorWorkFailure`
-  (WorkItemId, WorkId, Attempt, Outcome, Error, ErrorFingerprint, DelayMs, LeaseOwner, CreatedDate)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)
+  (WorkItemId, WorkId, Attempt, Outcome, Error, ErrorFingerprint, DelayMs, LeaseOwner, CreatedDate, Frames)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 
 -- name: read_newest_failures
 -- The newest failure of each of these items: (item, id, outcome). By ux_failure_attempt and primary key; their items are locked.

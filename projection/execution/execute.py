@@ -20,6 +20,7 @@ from projection.completion.complete import Ended, complete, end_attempts, log_en
 from projection.database.outages import is_connection_lost, is_database_away, is_outage, refuses_writes
 from projection.database.transactions import is_conflict, run_unit
 from projection.execution.attempts import Attempt, discreet, failure, hand_back
+from projection.execution.failed import failed
 from projection.execution.transaction_guard import nothing_left_open, own_savepoint
 from projection.facts import Input
 from projection.flows import Generation, LeaseLost
@@ -86,7 +87,7 @@ def run_plain(attempt: Attempt) -> Ending | None:
                 "flow_failed_after_commit", level="warning", work_id=generation.work_id, error=discreet(attempt, error_text(error))
             )
             return None
-        return failure(attempt, error, database_away=is_outage(error) and is_database_away(error))
+        return failed(attempt, error, database_away=is_outage(error) and is_database_away(error))
     return None if generation.completed else attempt.ending(State.PROCESSED)
 
 
@@ -147,7 +148,7 @@ def run_atomic(
                 interrupted = waiting[0].claimed.item.work_id
                 log_event("execute", level="warning", work_id=interrupted, error=_told(waiting[:1], error), state="again")
                 continue
-            finished.append(complete(circuit_breaker.blame([failure(waiting.pop(0), error)])))
+            finished.append(complete(circuit_breaker.blame([failed(waiting.pop(0), error)])))
             continue
         else:
             waiting = waiting[taken:]
@@ -207,7 +208,7 @@ def _run_in_savepoint(attempt: Attempt) -> Ending:
     except FAILURES as error:
         if _concerns_unit(error):
             raise
-        return failure(attempt, error)
+        return failed(attempt, error)
     return attempt.ending(State.PROCESSED)
 
 

@@ -46,7 +46,8 @@ WHERE Id IN %(ids)s AND LastError IS NOT NULL AND LastError <> %(text)s
 
 -- name: blank_failures
 -- The failures of these items. Index: ux_failure_attempt.
-UPDATE `_System_ConnectorWorkFailure` SET Error = %(text)s WHERE WorkItemId IN %(ids)s AND Error <> %(text)s
+UPDATE `_System_ConnectorWorkFailure` SET Error = %(text)s, Frames = NULL
+WHERE WorkItemId IN %(ids)s AND Error <> %(text)s
 
 -- name: blank_lanes
 -- The readable lane of items that select one of the events, each its own; LaneKey stays. Rows by primary key.
