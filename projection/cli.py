@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
@@ -25,6 +26,10 @@ FINDINGS: Final = 1
 USAGE: Final = 2
 READER_GONE: Final = 141
 """What a shell says of a program that SIGPIPE ended, as in `dlq list | head`."""
+NARROWEST: Final = 6
+"""Characters to which a column of a table may be cut."""
+ANY_BYTES: Final = frozenset({"file", "files", "folder", "path", "reason"})
+"""Options that may have any bytes: names of files, and a text that is stored escaped."""
 LARGEST_BATCH: Final = 1000
 """Of `--batch`, as of HEADRACE_WORKER_BATCH and HEADRACE_ROUTER_BATCH."""
 
@@ -55,6 +60,11 @@ def iso(moment: datetime | None) -> str | None:
     return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
+def seconds(moment: datetime | None) -> str | None:
+    """A stored time for a table, to the second: `2026-11-29T10:00:00Z`."""
+    return None if moment is None else f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
 def _jsonable(value: object) -> object:
     if isinstance(value, datetime):
         return iso(value)
@@ -73,12 +83,27 @@ def to_json(value: object) -> str:
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
-    """Lines of a plain table, columns aligned; no row = the single line `none`."""
+    """Lines of a plain table, columns aligned; no row = the single line `none`. On a terminal the widest columns are cut to its width."""
     cells = [[printable("" if cell is None else str(cell)) for cell in row] for row in rows]
     if not cells:
         return ["none"]
-    widths = [max(len(line[i]) for line in [list(headers), *cells]) for i in range(len(headers))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in [headers, *cells]]
+    lines = [list(headers), *cells]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(headers))]
+    if sys.stdout.isatty():
+        widths = fitted(widths, shutil.get_terminal_size().columns)
+    return ["  ".join(_cell(cell, width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+
+
+def fitted(widths: Sequence[int], columns: int) -> list[int]:
+    """The widths of a table's columns that fit a terminal: the widest give way first, none below `NARROWEST`."""
+    now = list(widths)
+    while sum(now) + 2 * (len(now) - 1) > columns and max(now) > NARROWEST:
+        now[now.index(max(now))] -= 1
+    return now
+
+
+def _cell(text: str, width: int) -> str:
+    return text.ljust(width) if len(text) <= width else f"{text[: width - 1]}…"
 
 
 def add_confirmation(parser: argparse.ArgumentParser) -> None:
@@ -150,6 +175,7 @@ class HeadraceCommand(BaseCommand):
         raise NotImplementedError
 
     def handle(self, *args: Any, **options: Any) -> None:  # noqa: ARG002  # Django's signature
+        _refuse_other_encodings(options)
         perform: Verb = options.pop("perform", None) or self.perform
         code = perform(**options)
         if code:
@@ -181,6 +207,14 @@ class HeadraceCommand(BaseCommand):
             self.stdout.flush()
         except BrokenPipeError:
             _reader_is_gone()
+
+
+def _refuse_other_encodings(options: Mapping[str, Any]) -> None:
+    """Raises CommandError for an argument of the shell's that is not UTF-8: Python hands its bytes on as lone surrogates."""
+    for name, value in options.items():
+        texts = [one for one in (value if isinstance(value, list | tuple) else [value]) if isinstance(one, str)]
+        if name not in ANY_BYTES and any("\ud800" <= character <= "\udfff" for text in texts for character in text):
+            raise CommandError(f"{name.replace('_', '-')}: {printable(' '.join(texts))} is not UTF-8 text; type it in UTF-8.")
 
 
 def _reader_is_gone() -> NoReturn:

@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any, Final
 
+from django.core.management.base import CommandError
+
+from connectors.operations import work_ids
 from connectors.operations.work_detail import WorkDetail, work_detail
 from projection.bulk.job_rows import JobRow
 from projection.cli import DONE, FINDINGS, HeadraceCommand, iso
@@ -14,9 +17,18 @@ from projection.replay.decision import not_found
 
 
 class OperationsCommand(HeadraceCommand):
-    """A command with a verb `show WORKID`."""
+    """A command with a verb `show WORKID`. WorkIds are taken by any unique beginning."""
+
+    @staticmethod
+    def full(text: str) -> str:
+        """The WorkId that the text is or begins. Raises CommandError for one that several items have."""
+        try:
+            return work_ids.full(text)
+        except work_ids.Ambiguous as several:
+            raise CommandError(f"{several}.") from None
 
     def show(self, *, work_id: str, **_options: Any) -> int:
+        work_id = self.full(work_id)
         detail = work_detail(work_id)
         if detail is None:
             missing = not_found(work_id)

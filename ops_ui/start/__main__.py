@@ -9,7 +9,7 @@ from typing import Final
 
 from ops_ui.config.database_url import database
 from ops_ui.config.environment import CHECKOUT, BadSetting, read
-from ops_ui.start import CannotStart
+from ops_ui.start import CannotStart, streams
 from ops_ui.start.database_server import has_tables
 from ops_ui.start.installation import Installation, open_installation
 from ops_ui.start.prepare import SCHEMA_ONLY
@@ -44,6 +44,7 @@ def manage(installation: Installation, arguments: list[str]) -> int:
 
 def main(arguments: list[str]) -> int:
     """Exit code 2 and one sentence for anything in the configuration that stands in the way."""
+    streams.write_any_text()
     try:
         match arguments:
             case ["server"]:

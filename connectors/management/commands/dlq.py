@@ -15,10 +15,11 @@ from connectors.operations import bulk_jobs, dead_letters, verbs
 from connectors.operations.bulk_jobs import DEFAULT_RATE
 from connectors.operations.dead_letters import RESTORED_AT_ONCE, DeadLetter, discarded_pages
 from connectors.operations.work_filters import UnknownName, WorkFilter, moment
+from connectors.operations.work_ids import short
 from projection.bulk import jobs
 from projection.bulk.job_rows import JobKind, JobRow, JobState
 from projection.bulk.membership import Outcome
-from projection.cli import DONE, FINDINGS, add_confirmation, confirm, cut, demand_reason, iso, table
+from projection.cli import DONE, FINDINGS, add_confirmation, confirm, cut, demand_reason, seconds, table
 from projection.database.catalogue import chunks
 from projection.refusals import Refused
 from projection.replay.decision import Deferred, Replayed
@@ -231,7 +232,7 @@ def _add_filters(parser: CommandParser) -> None:
 
 def _chosen(options: dict[str, Any]) -> WorkFilter:
     """What to act on. Raises CommandError where it would be everything by mistake, or both WorkIds and filters."""
-    chosen, named = _filter(options), tuple(dict.fromkeys(options["work_ids"]))
+    chosen, named = _filter(options), tuple(dict.fromkeys(map(OperationsCommand.full, options["work_ids"])))
     if named and (not chosen.is_empty or options["all"]):
         raise CommandError("Give either WorkIds or filters, not both.")
     if not named and chosen.is_empty and not options["all"]:
@@ -255,13 +256,13 @@ def _table(found: list[DeadLetter]) -> list[str]:
         ["work id", "failed", "flow", "lane", "attempts", "error", "replay"],
         [
             (
-                one.item.work_id,
-                iso(one.item.terminal_at),
+                short(one.item.work_id),
+                seconds(one.item.terminal_at),
                 one.item.flow,
                 one.item.lane,
                 one.item.attempts,
                 first_line(one.item.last_error),
-                f"{one.replay_state} {one.replay_work_id}" if one.replay_work_id else "",
+                f"{one.replay_state} {short(one.replay_work_id)}" if one.replay_work_id else "",
             )
             for one in found
         ],

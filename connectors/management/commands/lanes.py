@@ -13,7 +13,8 @@ from connectors.management.pause_verbs import moment
 from connectors.operations import verbs
 from connectors.operations.lane_names import NamedLane, find_lanes
 from connectors.operations.traced import TracedItem
-from projection.cli import DONE, FINDINGS, HeadraceCommand, cut, iso, refusal, table
+from connectors.operations.work_ids import short
+from projection.cli import DONE, FINDINGS, HeadraceCommand, cut, refusal, seconds, table
 from projection.inspection import lane_reads
 from projection.inspection.lane_reads import Lane, Waiting
 from projection.inspection.why import why_lane
@@ -27,7 +28,7 @@ class Command(HeadraceCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = self.verbs(parser)
-        sub = self.add_verb(verbs, "list", self.list_lanes, "list lanes with open work, oldest item first")
+        sub = self.add_verb(verbs, "list", self.list_lanes, "list lanes with open work, oldest item first, then idle ones on hold")
         sub.add_argument("--blocked", action="store_true", help="only lanes with blocked items")
         sub.add_argument("--held", action="store_true", help="only lanes on hold")
         sub.add_argument("--limit", type=int, default=50, help="maximum number of rows (default: %(default)s)")
@@ -51,9 +52,14 @@ class Command(HeadraceCommand):
         if limit < 1:
             raise CommandError("--limit must be 1 or more.")
         page = lane_reads.lane_page(lane_reads.HELD if held else "", size=limit, blocked=blocked)
-        waiting = lane_reads.waiting([lane.key for lane in page.lanes])
-        found = [_summary(lane, waiting.get(lane.key)) for lane in page.lanes]
-        self.emit({"lanes": found, "truncated": page.has_next}, cut(_table(found), page.has_next))
+        lanes, truncated = list(page.lanes), page.has_next
+        if not (held or blocked or truncated):  # a hold outlives the work of its lane
+            holds = lane_reads.lane_page(lane_reads.HELD, size=limit)
+            lanes += [lane for lane in holds.lanes if lane.head is None]
+            truncated = holds.has_next or len(lanes) > limit
+        waiting = lane_reads.waiting([lane.key for lane in lanes])
+        found = [_summary(lane, waiting.get(lane.key)) for lane in lanes[:limit]]
+        self.emit({"lanes": found, "truncated": truncated}, cut(_table(found), truncated))
         return DONE
 
     def show(self, *, lane: str, **_options: Any) -> int:
@@ -132,8 +138,8 @@ def _table(found: list[dict[str, Any]]) -> list[str]:
         [
             (
                 *(lane[name] for name in plain),
-                iso(lane["oldest"]),
-                lane["running"],
+                seconds(lane["oldest"]),
+                short(lane["running"]),
                 lane["running_state"],
                 lane["hold"]["by"] if lane["hold"] else "",
                 lane["lane_key"],
@@ -149,5 +155,8 @@ def _detail_lines(shown: list[dict[str, Any]]) -> Iterator[str]:
         yield lane["why"]["sentence"]
         yield from table(
             ["work id", "state", "sequence", "flow", "scheduled for", "attempts"],
-            [(i["work_id"], i["state"], i["ordinal"], i["flow"], iso(i["run_after"]), i["attempts"]) for i in lane["items"]],
+            [
+                (short(i["work_id"]), i["state"], i["ordinal"], i["flow"], seconds(i["run_after"]), i["attempts"])
+                for i in lane["items"]
+            ],
         )

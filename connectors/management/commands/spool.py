@@ -38,8 +38,8 @@ class Command(HeadraceCommand):
         )
         discard = self.add_verb(verbs, "discard", self.discard, "permanently remove deliveries that were set aside")
         for verb in (retry, export, discard):
-            several = "*" if verb is not discard else "+"
-            verb.add_argument("names", metavar="NAME", nargs=several, help="file as shown by `spool list` (default: all)")
+            several, default = ("+", "") if verb is discard else ("*", " (default: all)")
+            verb.add_argument("names", metavar="NAME", nargs=several, help=f"file as shown by `spool list`{default}")
         add_reason(discard)
         add_confirmation(discard)
 

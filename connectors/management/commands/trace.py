@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from django.core.management.base import CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from connectors.management.operations_command import first_line
+from connectors.operations import work_ids
 from connectors.operations.trace import WAYS, Trace, trace
 from connectors.operations.traced import TracedEvent, TracedFailure, TracedItem, TracedReceipt
 from projection.cli import DONE, FINDINGS, HeadraceCommand, iso, table
@@ -27,6 +28,11 @@ class Command(HeadraceCommand):
     def perform(self, **options: Any) -> int:
         text: str = options["text"]
         found = trace(text)
+        if not found.found:
+            try:
+                found = trace(work_ids.full(text))
+            except work_ids.Ambiguous as several:
+                raise CommandError(f"{several}.") from None
         self.emit(asdict(found), _lines(found) if found.found else _nothing(text))
         return DONE if found.found else FINDINGS
 

@@ -14,9 +14,10 @@ from connectors.management.operations_command import OperationsCommand, first_li
 from connectors.operations import verbs
 from connectors.operations.traced import TracedItem
 from connectors.operations.work_filters import UnknownName, WorkFilter, work_items
-from projection.cli import DONE, FINDINGS, add_confirmation, confirm, cut, demand_reason, iso, table
+from connectors.operations.work_ids import short
+from projection.cli import DONE, FINDINGS, add_confirmation, confirm, cut, demand_reason, seconds, table
 from projection.refusals import Refused
-from projection.states import State
+from projection.states import NONTERMINAL, State
 
 
 class Command(OperationsCommand):
@@ -24,8 +25,9 @@ class Command(OperationsCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = self.verbs(parser)
-        sub = self.add_verb(verbs, "list", self.list_items, "list work items, newest first")
+        sub = self.add_verb(verbs, "list", self.list_items, "list open work items, newest first; ended ones with --all or --state")
         sub.add_argument("--state", action="append", choices=[state.value for state in State], help="may be given more than once")
+        sub.add_argument("--all", action="store_true", help="include work that has ended")
         sub.add_argument("--route", default="", help="key of a route, any version")
         sub.add_argument("--flow", default="", help="name of a flow, e.g. crm.contact")
         sub.add_argument("--source", default="", help="a source id, type:id (contact:42) or lane")
@@ -44,10 +46,13 @@ class Command(OperationsCommand):
             if name == "cancel":
                 add_confirmation(sub)
 
-    def list_items(self, *, state: list[str] | None, route: str, flow: str, source: str, limit: int, **_options: Any) -> int:
+    def list_items(
+        self, *, state: list[str] | None, all: bool, route: str, flow: str, source: str, limit: int, **_options: Any
+    ) -> int:
         if limit < 1:
             raise CommandError("--limit must be 1 or more.")
-        states = tuple(State(one) for one in state) if state else tuple(State)
+        shown = tuple(State) if all else tuple(one for one in State if one in NONTERMINAL)
+        states = tuple(State(one) for one in state) if state else shown
         try:
             rows = work_items(WorkFilter(states=states, route=route, flow=flow, source=source)).order_by("-id")[: limit + 1]
             found = [TracedItem.of(row) for row in rows]
@@ -56,7 +61,15 @@ class Command(OperationsCommand):
         lines = table(
             ["work id", "state", "flow", "lane", "attempts", "scheduled for", "error"],
             [
-                (w.work_id, w.state, w.flow, w.lane, f"{w.attempts}/{w.max_attempts}", iso(w.run_after), first_line(w.last_error))
+                (
+                    short(w.work_id),
+                    w.state,
+                    w.flow,
+                    w.lane,
+                    f"{w.attempts}/{w.max_attempts}",
+                    seconds(w.run_after),
+                    first_line(w.last_error),
+                )
                 for w in found[:limit]
             ],
         )
@@ -67,7 +80,7 @@ class Command(OperationsCommand):
         return DONE
 
     def cancel(self, *, work_ids: list[str], reason: str, yes: bool, **_options: Any) -> int:
-        count = len(set(work_ids))
+        count = len(set(map(self.full, work_ids)))
         what = f"cancels {count} work item{'' if count == 1 else 's'}"
         demand_reason(what, reason)
         confirm(what, count, yes=yes)
@@ -80,7 +93,7 @@ class Command(OperationsCommand):
         """Act on each item on its own; what `act` answers is what was done, or Refused."""
         succeeded: list[dict[str, str]] = []
         refused: list[Refused] = []
-        for work_id in dict.fromkeys(work_ids):
+        for work_id in dict.fromkeys(map(self.full, work_ids)):
             outcome = act(work_id)
             if isinstance(outcome, Refused):
                 refused.append(outcome)

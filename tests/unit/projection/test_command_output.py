@@ -15,8 +15,13 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
 from django.db import InterfaceError, OperationalError
 
-from projection.cli import HeadraceCommand, cut, iso, printable, table, to_json
+from projection.cli import HeadraceCommand, cut, fitted, iso, printable, table, to_json
 from projection.states import State
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
 
 
 class Sample(HeadraceCommand):
@@ -125,6 +130,15 @@ def test_values_have_a_lossless_json_form():
 def test_table_aligns_columns_and_says_none():
     assert table(["name", "n"], [("a", 1), ("long", None)]) == ["name  n", "a     1", "long"]
     assert table(["name"], []) == ["none"]
+
+
+def test_a_table_fits_the_terminal_by_its_widest_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert fitted([16, 20, 40, 90], 80) == [16, 19, 19, 20]
+    assert fitted([3, 4], 80) == [3, 4]
+    assert fitted([40, 40], 5) == [6, 6]
+    monkeypatch.setattr("sys.stdout", _Terminal())
+    monkeypatch.setenv("COLUMNS", "20")
+    assert table(["id", "error"], [("evt:1", "the receiver answered 503")]) == ["id     error", "evt:1  the receiver…"]
 
 
 @pytest.mark.parametrize("error", [OperationalError(2002, "Can't connect"), InterfaceError("connection already closed")])

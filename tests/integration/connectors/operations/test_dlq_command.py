@@ -54,7 +54,7 @@ def test_a_replayed_dead_letter_is_listed_with_its_replay(pack: Pack) -> None:
     assert code == 0
     (row,) = answer["dead_letters"]
     assert (row["work_id"], row["replay_work_id"], row["replay_state"]) == (one.work_id, again.work_id, "processed")
-    assert one.work_id in say("dlq", "list", "--show", "all")[1]
+    assert one.work_id[:16] in say("dlq", "list", "--show", "all")[1]
 
 
 def test_a_list_that_is_cut_says_so(pack: Pack) -> None:
@@ -232,3 +232,12 @@ def test_show_is_the_detail_of_the_item(pack: Pack) -> None:
     item = dead(pack, "1", last_error="no")
     assert run("dlq", "show", item.work_id)[1]["why"]["code"] == "dead"
     assert run("dlq", "show", "unknown")[0] == 1
+
+
+def test_dead_letters_are_found_by_the_short_ids_of_the_list(pack: Pack) -> None:
+    one, two = dead(pack, "1"), dead(pack, "2")
+    shown = [line.split()[0] for line in say("dlq", "list")[1].splitlines()[1:]]
+    assert all(len(text) == len("evt:") + 12 for text in shown)
+    code, answer = run("dlq", "discard", *shown, "--reason", "x", "--yes")
+    assert (code, sorted(row["work_id"] for row in answer["discarded"])) == (0, sorted([one.work_id, two.work_id]))
+    assert run("dlq", "restore", shown[0], "--reason", "x")[1]["restored"] == [{"work_id": two.work_id}]

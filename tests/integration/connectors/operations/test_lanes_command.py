@@ -10,7 +10,7 @@ from django.db import IntegrityError
 from connectors.models import AuditEntry
 from projection.completion import lanes
 from projection.database.clock import now
-from projection.models import LaneHold
+from projection.models import LaneHold, WorkItem
 from tests.support.commands import run, say
 from tests.support.rows import CONTACTS, PAGES, event_row, route_of, work_row
 
@@ -109,6 +109,17 @@ def test_an_unknown_lane_is_exit_code_1(text: str) -> None:
     work_row(event_row(PAGES))
     for verb in ("show", "hold", "release"):
         assert run("lanes", verb, text)[0] == 1
+
+
+def test_the_list_has_idle_lanes_on_hold_too() -> None:
+    idle, busy = work_row(event_row(PAGES)), work_row(event_row(PAGES, source_id="43"))
+    assert run("lanes", "hold", "contact:42", "--reason", "r")[0] == 0
+    WorkItem.objects.filter(id=idle.id).update(state="processed", terminal_at=now())
+    found = run("lanes", "list")[1]
+    assert [(one["lane"], one["depth"]) for one in found["lanes"]] == [("contact:43", 1), ("contact:42", 0)]
+    assert found["lanes"][1]["hold"]["reason"] == "r"
+    code, answer = run("lanes", "list", "--limit", "1")
+    assert (code, [one["lane_key"] for one in answer["lanes"]], answer["truncated"]) == (0, [busy.lane_key], True)
 
 
 def test_a_hold_that_cannot_be_stored_is_no_lane_that_is_held() -> None:

@@ -20,10 +20,52 @@ def listed(*arguments: str) -> list[str]:
 
 
 def test_the_list_is_newest_first_and_bounded() -> None:
-    items = [work_row(event_row(PAGES), "processed") for _ in range(4)]
+    items = [work_row(event_row(PAGES), "pending") for _ in range(4)]
     assert listed() == [item.work_id for item in reversed(items)]
     code, answer = run("work", "list", "--limit", "3")
     assert (code, len(answer["work_items"]), answer["truncated"]) == (0, 3, True)
+
+
+def test_the_list_shows_open_work_and_the_rest_by_option() -> None:
+    ended, is_open = work_row(event_row(PAGES), "processed"), work_row(event_row(PAGES), "retry")
+    dead = work_row(event_row(PAGES), "dead")
+    assert listed() == [is_open.work_id]
+    assert listed("--all") == [dead.work_id, is_open.work_id, ended.work_id]
+    assert listed("--state", "dead") == [dead.work_id]
+
+
+def test_a_work_item_is_found_by_the_short_id_of_the_list() -> None:
+    item, other = work_row(event_row(PAGES), "pending"), work_row(event_row(PAGES), "pending")
+    lines = say("work", "list")[1].splitlines()
+    assert max(map(len, lines)) < 130
+    shown = lines[2].split()[0]
+    assert (len(shown), item.work_id.startswith(shown)) == (len("evt:") + 12, True)
+    assert run("work", "show", shown)[1]["work_item"]["work_id"] == item.work_id
+    assert run("trace", shown)[1]["work_items"][0]["work_id"] == item.work_id
+    assert run("work", "cancel", shown, "--reason", "x", "--yes")[1]["cancelled"] == [{"work_id": item.work_id}]
+    assert WorkItem.objects.get(id=other.id).state == "pending"
+
+
+def test_a_beginning_of_several_work_ids_is_refused_with_them() -> None:
+    items = [work_row(event_row(PAGES, source_id=digit), "retry", work_id=f"evt:{'ab' * 5}{digit}{'0' * 53}") for digit in "01"]
+    code, answer = run("work", "retry-now", "evt:ababababab")
+    assert (code, answer["error"]["reason"]) == (
+        2,
+        f"evt:ababababab is the beginning of {items[0].work_id}, {items[1].work_id}; give more characters.",
+    )
+    assert run("work", "show", "evt:ababababab1")[1]["work_item"]["work_id"] == items[1].work_id
+    for unknown in ("evt:abab", "evt:ababababac", "evt:a%"):
+        assert run("work", "show", unknown)[1]["refused"][0]["code"] == "not_found"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("work", "list", "--source", "\udcff"), ("dlq", "replay", "\udcff"), ("lanes", "hold", "a\udcff"), ("trace", "\udcff")],
+)
+def test_an_argument_that_is_not_utf_8_is_wrong_usage(arguments: tuple[str, ...]) -> None:
+    code, answer = run(*arguments)
+    assert code == 2
+    assert "\\udcff is not UTF-8 text; type it in UTF-8." in answer["error"]["reason"]
 
 
 def test_each_filter_selects() -> None:
@@ -34,10 +76,10 @@ def test_each_filter_selects() -> None:
     assert listed("--state", "retry", "--state", "processed") == [pages.work_id, orders.work_id]
     assert listed("--route", "orders") == [orders.work_id]
     assert listed("--flow", "crm.order") == [orders.work_id]
-    assert listed("--flow", "log") == [pages.work_id]
+    assert listed("--flow", "log", "--all") == [pages.work_id]
     for source in ("7", "order:7"):
         assert listed("--source", source) == [orders.work_id]
-    assert listed("--source", "42") == [pages.work_id]
+    assert listed("--source", "42", "--all") == [pages.work_id]
     assert listed("--source", "order:42") == []
 
 
