@@ -199,7 +199,8 @@ class Input:
 
     `kind` is the provider's kind, e.g. `contact.propertyChange` (the canonical one is `generation.route.event_kind`). `payload` is
     the exact text as it was received (digits, order, escapes). `ordinal` is the place in the namespace's admission
-    order of the *fact*: a replay event carries the ordinal of the event that it replays, so that "newer" means newer news.
+    order of the *fact*, and `created` its time: a replay event carries those of the event that it replays, so that "newer" means newer
+    news.
     """
 
     event_id: int

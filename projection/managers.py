@@ -227,7 +227,7 @@ class WorkItemManager(models.Manager[Table]):
             (key, item, Place(event, ordinal, from_db(created), sequence)) for key, item, event, ordinal, created, sequence in rows
         ]
 
-    def read_lineage(self, work_ids: Iterable[str]) -> list[tuple[str, int, str | None, str | None, int, int]]:
+    def read_lineage(self, work_ids: Iterable[str]) -> list[tuple[str, int, str | None, str | None, int, int, datetime]]:
         """(WorkId, id, ReplayOfWorkId, projection key, event id, lane ordinal)."""
         return fetch("read_lineage", work_ids=tuple(work_ids))
 

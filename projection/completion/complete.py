@@ -57,7 +57,7 @@ def log_ended(ended: Ended) -> None:
                 attempt=ending.attempt,
                 state=ending.state,
                 error=ending.error,
-                **({"frames": ending.frames} if ending.frames else {}),
+                frames=ending.frames or None,
                 rows=[ending],
             )
     done = [ending for ending in ended.written if not ending.outcome]

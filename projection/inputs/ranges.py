@@ -8,10 +8,12 @@ lineage root's inputs with its own replay event in the place of the root's selec
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Final
 
 from projection.database.catalogue import chunks
+from projection.database.clock import from_db
 from projection.facts import Input, Source
 from projection.inputs.replay_chains import LONGEST_LINEAGE
 from projection.leases import Claimed
@@ -33,6 +35,7 @@ class Root:
     id: int
     event_id: int
     ordinal: int
+    created: datetime
     projection_key: str | None
 
 
@@ -97,21 +100,23 @@ def mixed_members(keys: Mapping[int, str]) -> dict[int, list[Place]]:
 def _inputs(one: Claimed, roots: Mapping[str, Root], events: Mapping[int, Sequence[EventRow]]) -> list[Input]:
     item = one.item
     root = roots[item.replay_of_work_id] if item.replay_of_work_id else None
-    selected = as_input(one.selected, one.selected.ordinal if root is None else root.ordinal)
+    selected = (
+        _as_input(one.selected) if root is None else replace(_as_input(one.selected), ordinal=root.ordinal, created=root.created)
+    )
     if item.projection_key is None:
         return [selected]
     owner, last = (item.id, item.event_id) if root is None else (root.id, root.event_id)
     rows = events.get(owner, ())
     if all(row.id != last for row in rows):
         raise BrokenRange(f"the range of {item.work_id} does not contain its selected event {last}")
-    return [selected if row.id == last else as_input(row, row.ordinal) for row in rows]
+    return [selected if row.id == last else _as_input(row) for row in rows]
 
 
-def as_input(row: EventRow, ordinal: int) -> Input:
-    """The event as a flow sees it; `ordinal` is that of the fact (a replay event's own is only its place in the queue)."""
+def _as_input(row: EventRow) -> Input:
+    """The event as a flow sees it. Of a replay event ordinal and time are then the fact's: its own are only its place in the queue."""
     return Input(
         event_id=row.id,
-        ordinal=ordinal,
+        ordinal=row.ordinal,
         kind=row.kind,
         source=Source(row.source_type, row.source_id),
         delivery_id=row.delivery_id,
@@ -139,9 +144,9 @@ def read_roots(work_ids: Iterable[str]) -> dict[str, Root]:
         if len(rows) < len(unknown):
             raise BrokenRange(f"the replayed work is no longer stored: {sorted(unknown - {row[0] for row in rows})[0]}")
         unknown = set()
-        for work_id, item_id, replay_of, key, event_id, ordinal in rows:
+        for work_id, item_id, replay_of, key, event_id, ordinal, created in rows:
             if replay_of is None:
-                roots[work_id] = Root(item_id, event_id, ordinal, key)
+                roots[work_id] = Root(item_id, event_id, ordinal, from_db(created), key)
             else:
                 parents[work_id] = replay_of
                 unknown |= {replay_of} - roots.keys() - parents.keys()

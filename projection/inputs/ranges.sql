@@ -19,8 +19,8 @@ SELECT ProjectionKey, {event_columns} FROM `_System_ConnectorEvent` FORCE INDEX 
 WHERE ({ranges}) AND ReplayOfEventId IS NULL ORDER BY ProjectionKey, EnqueueOrdinal, Id
 
 -- name: read_lineage
--- The replayed item of each given WorkId, with the ordinal of its selected event's fact. 0 rows: not retained.
-SELECT WorkId, Id, ReplayOfWorkId, ProjectionKey, EventId, LaneOrdinal FROM `_System_ConnectorWorkItem` WHERE WorkId IN %(work_ids)s
+-- The replayed item of each given WorkId, with ordinal and time of its selected event's fact. 0 rows: not retained.
+SELECT WorkId, Id, ReplayOfWorkId, ProjectionKey, EventId, LaneOrdinal, EventCreatedDate FROM `_System_ConnectorWorkItem` WHERE WorkId IN %(work_ids)s
 
 -- name: read_events
 -- Events by id, replay events included. No lock. Missing rows: not retained.

@@ -24,6 +24,7 @@ from projection.database.catalogue import chunks
 from projection.refusals import Refused
 from projection.replay.decision import Deferred, Replayed
 from projection.replay.discard import Discarded, Restored, preview_restores
+from projection.replay.preview import preview_replays
 
 DONE_WORDS: Final = {JobKind.REPLAY: "replayed", JobKind.DISCARD: "discarded"}
 
@@ -114,7 +115,7 @@ class Command(OperationsCommand):
         if kind is JobKind.DISCARD and not dry_run:
             demand_reason("discards dead letters", reason, lasting=False)
         if len(chosen.work) == 1 and not (dry_run or job):
-            return self._report(DONE_WORDS[kind], _act_on_one(kind, chosen.work[0], reason, retarget=retarget), {"dry_run": False})
+            return self._act_on_one(kind, chosen.work[0], reason, retarget=retarget)
         counted = _counted(kind, chosen, retarget=retarget)
         report = self._report_counts if job else self._report_job
         if dry_run:
@@ -129,6 +130,15 @@ class Command(OperationsCommand):
             raise CommandError(f"{confirmed.reason}.")
         return report(confirmed if job else bulk_jobs.run(confirmed.id) or confirmed)
 
+    def _act_on_one(self, kind: JobKind, work_id: str, reason: str, *, retarget: bool) -> int:
+        """At once, with the warning that its dry run gives."""
+        if kind is JobKind.DISCARD:
+            return self._report("discarded", [verbs.discard(work_id, actor=cli_actor(), reason=reason)], {"dry_run": False})
+        _, after_newer = preview_replays([work_id])
+        results = verbs.replay([work_id], actor=cli_actor(), reason=reason, retarget=retarget)
+        count = len(after_newer) if any(isinstance(one, Replayed) for one in results) else 0
+        return self._report("replayed", results, {"dry_run": False, "after_newer": count}, _warning(count))
+
     def _report_counts(self, job: JobRow) -> int:
         """What a preview counted, or a job that the cluster goes on with."""
         is_preview, expected = job.state is JobState.PREVIEW, job.expected
@@ -138,7 +148,9 @@ class Command(OperationsCommand):
             f"{expected.total} dead letters: {expected.possible} start immediately, "
             f"{expected.deferred} wait for an earlier one of the same record"
         )
-        lines += [f"{count} would be refused: {code}" for code, count in sorted(expected.refused.items())] + _warning(job)
+        lines += [f"{count} would be refused: {code}" for code, count in sorted(expected.refused.items())] + _warning(
+            expected.after_newer
+        )
         lines += [f"refused: {one.id}: {one.reason}" for one in left_out]
         answer: dict[str, Any] = {"preview": _preview(job), "dry_run": is_preview}
         answer |= {} if is_preview else {"job": job_answer(job)}
@@ -150,7 +162,8 @@ class Command(OperationsCommand):
         """What became of each item, or would become of it."""
         is_preview = job.state is JobState.PREVIEW
         more = {"dry_run": is_preview, "after_newer": job.expected.after_newer, **({} if is_preview else {"job": job.id})}
-        more_lines = _warning(job) if is_preview else [*_warning(job), f"job {job.id}"]
+        warning = _warning(job.expected.after_newer)
+        more_lines = warning if is_preview else [*warning, f"job {job.id}"]
         return self._report(DONE_WORDS[job.kind], bulk_jobs.results(job), more, more_lines)
 
     def _report(
@@ -168,12 +181,6 @@ class Command(OperationsCommand):
         answer: dict[str, Sequence[Any]] = {word: done, "refused": refused, "deferred": deferred}
         self.emit({name: [asdict(one) for one in ones] for name, ones in answer.items()} | more, [*lines, *more_lines])
         return FINDINGS if refused else DONE
-
-
-def _act_on_one(kind: JobKind, work_id: str, reason: str, *, retarget: bool) -> list[Outcome]:
-    if kind is JobKind.DISCARD:
-        return [verbs.discard(work_id, actor=cli_actor(), reason=reason)]
-    return [*verbs.replay([work_id], actor=cli_actor(), reason=reason, retarget=retarget)]
 
 
 def _counted(kind: JobKind, chosen: WorkFilter, *, retarget: bool) -> JobRow:
@@ -204,8 +211,7 @@ def _replay_of(one: Replayed | Discarded | Restored) -> str:
     return f" as {one.replay_work_id}" if isinstance(one, Replayed) and one.replay_work_id else ""
 
 
-def _warning(job: JobRow) -> list[str]:
-    count = job.expected.after_newer
+def _warning(count: int) -> list[str]:
     return (
         [f"warning: {count} would run after newer work of the same record has succeeded and could overwrite it with older data"]
         if count

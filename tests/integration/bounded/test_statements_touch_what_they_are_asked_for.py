@@ -123,7 +123,7 @@ READS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
         lambda w: [w.successor.event_id],
     ),
     "read_lineage": (
-        lambda w: WorkItem.objects.read_lineage([w.replay.work_id]),
+        lambda w: [row[:-1] for row in WorkItem.objects.read_lineage([w.replay.work_id])],
         lambda w: [(w.replay.work_id, w.replay.id, w.dead.work_id, w.key, w.replay.event_id, w.replay.lane_ordinal)],
     ),
     "read_events": (lambda w: [row.id for row in Event.objects.read_events([w.old.id])], lambda w: [w.old.id]),

@@ -183,6 +183,26 @@ def forwarding(receiver: Receiver) -> None:
     configure(FORWARD.replace("URL", receiver.url("/in")).replace("SECRET", SECRET))
 
 
+def test_a_replay_arrives_with_the_time_of_the_fact_beside_its_ordinal(receiver: Receiver) -> None:
+    """A receiver that orders by either must not go backwards."""
+    configure(FORWARD.replace("URL", receiver.url("/in")).replace("SECRET", SECRET).replace("attempts = 3", "attempts = 1"))
+    receiver.replies.put(Reply(404))
+    deliver("shop", events('{"id": 1, "kind": "created"}'))
+    drain()
+    first = json.loads(receiver.requests.get(timeout=5).body)
+    dead = generations(("order", "1"))[0]
+    for _ in range(2):  # the second is a replay of a replay
+        receiver.replies.put(Reply(404))
+        assert isinstance(replay(dead.work_id, actor="test", reason="again"), Replayed)
+        drain()
+        again = json.loads(receiver.requests.get(timeout=5).body)
+        assert again["data"]["work_id"] != first["data"]["work_id"]
+        assert (again["timestamp"], again["data"]["inputs"][0]["ordinal"]) == (
+            first["timestamp"],
+            first["data"]["inputs"][0]["ordinal"],
+        )
+
+
 def test_a_generation_arrives_once_signed_with_all_of_its_inputs(receiver: Receiver) -> None:
     forwarding(receiver)
     deliver("shop", events('{"id": 1, "kind": "created", "n": 1.50}', '{"id": 1, "kind": "paid"}'))

@@ -111,6 +111,18 @@ def test_what_would_run_after_newer_work_is_said_by_the_real_thing_too() -> None
     assert not Job.objects.filter(state="preview").exists()
 
 
+def test_a_single_replay_after_newer_work_says_so_too() -> None:
+    with recording() as seen:
+        ingress = dead_letters(seen, 1, 2, 3)
+        ingress.admit(change(1), change(2))
+        drain_claims()
+        one, two, three = (generations(n)[0].work_id for n in (1, 2, 3))
+        code, said = say("dlq", "replay", one)
+        assert (code, "would run after newer work" in said) == (0, True), said
+        assert result_of("dlq", "replay", two)["after_newer"] == 1
+        assert result_of("dlq", "replay", three)["after_newer"] == 0
+
+
 def test_a_selection_is_a_job_with_the_usual_answer() -> None:
     with recording() as seen:
         ingress = dead_letters(seen, 1, 1, 2, 3, 4)
