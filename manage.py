@@ -17,10 +17,10 @@ if __name__ == "__main__":
         sys.exit(0)
     try:
         # Imported first: Django would hide a bad setting behind "Unknown command".
-        import ops_ui.settings  # noqa: F401, I001  # the import itself is the check, and it comes first
-        from django.core.management import execute_from_command_line
+        import ops_ui.settings  # noqa: F401  # the import itself is the check, and it comes first
+        from ops_ui.start.command_line import NAME, CommandLine
 
-        execute_from_command_line(sys.argv)
+        CommandLine([NAME, *sys.argv[1:]]).execute()
     except ImproperlyConfigured as error:
         sys.stderr.write(f"headrace: {error}\n")
         sys.exit(2)

@@ -8,6 +8,7 @@ from typing import Any
 from ops_ui.config import environment
 from ops_ui.config.alert_targets import MailServer
 from ops_ui.config.database_url import bounded, database
+from projection import logs
 from projection.runtime.django_q.cluster_settings import cluster_settings
 
 BASE_DIR = environment.CHECKOUT
@@ -158,6 +159,8 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 
 # Django's own default mails errors to nobody once DEBUG is off; ours puts them where the supervisor's output goes.
+_library_level = "ERROR" if _env["LOG_LEVEL"] == "error" else "WARNING"
+logs.configure(_env["LOG_LEVEL"], _env["LOG_FORMAT"])
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
@@ -165,8 +168,8 @@ LOGGING = {
         "line": {"()": "projection.runtime.library_log.LibraryLine", "format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}
     },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["stderr"], "level": "WARNING"},
-    "loggers": {"django": {"handlers": [], "level": "WARNING", "propagate": True}},
+    "root": {"handlers": ["stderr"], "level": _library_level},
+    "loggers": {"django": {"handlers": [], "level": _library_level, "propagate": True}},
 }
 
 SILENCED_SYSTEM_CHECKS = [

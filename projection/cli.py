@@ -12,6 +12,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, is_dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -20,6 +21,8 @@ from typing import Any, Final, NoReturn
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import InterfaceError, OperationalError
+
+from projection.logs import quietly
 
 DONE: Final = 0
 FINDINGS: Final = 1
@@ -149,6 +152,8 @@ class HeadraceCommand(BaseCommand):
     """Base of every command. Subclasses override `perform`, or name verbs with `add_verb` in `add_arguments`."""
 
     as_json = False
+    writes_log = False
+    """Whether its log lines are what it is run for, as those of a worker; of any other command they would stand between its answers."""
     # The service's start runs the checks; a command says what it needs itself.
     requires_system_checks = ()
 
@@ -177,7 +182,8 @@ class HeadraceCommand(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:  # noqa: ARG002  # Django's signature
         _refuse_other_encodings(options)
         perform: Verb = options.pop("perform", None) or self.perform
-        code = perform(**options)
+        with nullcontext() if self.writes_log or options.get("verbosity", 1) > 1 else quietly():
+            code = perform(**options)
         if code:
             raise SystemExit(code)
 

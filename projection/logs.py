@@ -1,8 +1,8 @@
 """The one place that turns verbs into log lines: one structured event per verb, the same field names everywhere. Who counts verbs
 subscribes here (`ops_ui/monitoring/measures.py`), so that the engine knows nothing of metrics.
 
-Lines go to standard error: JSON (one object a line) unless it is a terminal. A line carries ids, counts, states and times, never
-a payload, a header value or a secret: a field of such a name is hidden, whoever passes it.
+Lines go to standard error: JSON (one object a line) unless it is a terminal, or as `configure` says. A line carries ids, counts,
+states and times, never a payload, a header value or a secret: a field of such a name is hidden, whoever passes it.
 """
 
 from __future__ import annotations
@@ -12,11 +12,15 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Final, Literal, TextIO
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TextIO, get_args
 
 import structlog
 
 Level = Literal["debug", "info", "warning", "error"]
+Form = Literal["json", "text"]
+LEVELS: Final[tuple[Level, ...]] = get_args(Level)
+"""From the least important on."""
 
 FIELDS: Final = (
     "namespace",
@@ -118,9 +122,29 @@ def _order(_logger: object, _method: str, event: MutableMapping[str, Any]) -> Mu
 _line: Final = json.JSONEncoder(default=str).encode
 
 
+@dataclass(slots=True)
+class _Choice:
+    """`level`: events below it are not written. `form`: None = readable text on a terminal, JSON anywhere else."""
+
+    level: Level = "info"
+    form: Form | None = None
+
+
+_choice: Final = _Choice()
+
+
+def configure(level: Level = "info", form: Form | None = None) -> None:
+    """What HEADRACE_LOG_LEVEL and HEADRACE_LOG_FORMAT say, for this process."""
+    _choice.level, _choice.form = level, form
+
+
+def is_readable() -> bool:
+    """Whether a line is written for people. Asked per line: standard error may become a file after this module was imported."""
+    return sys.stderr.isatty() if _choice.form is None else _choice.form == "text"
+
+
 def _render(logger: object, method: str, event: MutableMapping[str, Any]) -> str:
-    # Chosen per line: standard error may become a file after this module was imported.
-    if sys.stderr.isatty():
+    if is_readable():
         return str(structlog.dev.ConsoleRenderer(sort_keys=False)(logger, method, event))
     return _line(event)
 
@@ -178,7 +202,7 @@ def log_event(verb: str, *, level: Level = "info", rows: Sequence[Any] = (), **f
             subscriber(verb, fields, rows)
         except Exception as error:  # noqa: BLE001 - a number that cannot be counted stops nothing else
             _write("error", "measure", {"reason": verb, "error": f"{type(error).__name__}: {error}"})
-    if not (_quiet.get() and level in ("debug", "info")):
+    if LEVELS.index(level) >= LEVELS.index("warning" if _quiet.get() and _choice.level != "error" else _choice.level):
         _write(level, verb, fields)
 
 

@@ -66,6 +66,16 @@ def _boolean(raw: str) -> bool:
     return BOOLEANS[raw.strip().lower()]
 
 
+def _one_of(*words: str) -> Callable[[str], str]:
+    def parse(raw: str) -> str:
+        word = raw.strip().lower()
+        if word not in words:
+            raise ValueError(f"must be {', '.join(words[:-1])} or {words[-1]}")
+        return word
+
+    return parse
+
+
 def _words(raw: str) -> list[str]:
     return [word for word in raw.replace(",", " ").split() if word]
 
@@ -181,6 +191,8 @@ SETTINGS: Final[dict[str, Setting]] = {
     "SPOOL_BYTES": Setting(_integer(0, 1024**4), 256 * 1024**2),
     "BIND": Setting(_bind, DEFAULT_BIND),
     "STATE_DIR": Setting(_directory),
+    "LOG_LEVEL": Setting(_one_of("debug", "info", "warning", "error"), "info"),
+    "LOG_FORMAT": Setting(_one_of("json", "text")),
     "DEBUG": Setting(_boolean, False),
 }
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-import sys
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from projection.database.outages import is_outage
-from projection.logs import LONGEST_TEXT, line
+from projection.logs import LONGEST_TEXT, is_readable, line
 
 REFUSED_REQUESTS: Final = "django.security."
 LONGEST_REFUSAL: Final = 300
@@ -17,7 +16,7 @@ LONGEST_REFUSAL: Final = 300
 
 class LibraryLine(logging.Formatter):
     """Django's, django-q2's and other libraries' records as lines of the same form: event `log`, the logger, its text, and the
-    end of the traceback. On a terminal as logging writes them.
+    end of the traceback (on a terminal all of it).
 
     While the database is away libraries report it again and again, from the same places: of that only the error's own sentence is written.
     Of a request that Django refuses for its form (an unknown Host, too many fields) too: a stranger can send any number of them.
@@ -30,8 +29,6 @@ class LibraryLine(logging.Formatter):
         if record.exc_info and is_outage(record.exc_info[1]):
             record.msg, record.args = f"{record.getMessage()} ({type(record.exc_info[1]).__name__}: {record.exc_info[1]})", ()
             record.exc_info = record.exc_text = None
-        if sys.stderr.isatty():
-            return super().format(record)
         level = record.levelname.lower()
         event: dict[str, Any] = {
             "timestamp": datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
@@ -40,6 +37,7 @@ class LibraryLine(logging.Formatter):
             "logger": record.name,
             "text": record.getMessage(),
         }
-        if record.exc_info:
-            event["error"] = self.formatException(record.exc_info)[-LONGEST_TEXT:]
-        return line(level, event)
+        if not record.exc_info:
+            return line(level, event)
+        error = self.formatException(record.exc_info)
+        return f"{line(level, event)}\n{error}" if is_readable() else line(level, event | {"error": error[-LONGEST_TEXT:]})

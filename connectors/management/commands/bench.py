@@ -17,6 +17,7 @@ from projection.cli import DONE, HeadraceCommand
 
 
 class Command(HeadraceCommand):
+    writes_log = True
     help = "Runs a benchmark in a separate database and checks every event, work item and input."
 
     def add_arguments(self, parser: CommandParser) -> None:

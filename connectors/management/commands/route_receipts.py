@@ -16,6 +16,7 @@ from projection.runtime.stop_flag import stop_on_signals
 
 
 class Command(HeadraceCommand):
+    writes_log = True
     help = (
         "Routes pending receipts. --once: one batch per namespace; --drain: everything due now; otherwise until SIGTERM or Ctrl-C."
     )

@@ -13,6 +13,7 @@ from projection.runtime.stop_flag import stop_on_signals
 
 
 class Command(HeadraceCommand):
+    writes_log = True
     help = "Runs due work. With --drain: everything that is due now, then exits; otherwise until SIGTERM or Ctrl-C."
 
     def add_arguments(self, parser: CommandParser) -> None:

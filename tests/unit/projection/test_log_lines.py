@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from projection.logs import FIELDS, HIDDEN, HIDDEN_FIELDS, LONGEST_TEXT, log_event, quietly
+from projection.logs import FIELDS, HIDDEN, HIDDEN_FIELDS, LONGEST_TEXT, Level, configure, log_event, quietly
 from projection.runtime.library_log import LibraryLine
 
 
@@ -88,10 +88,46 @@ def test_a_librarys_record_is_a_line_of_the_same_form() -> None:
     assert written["timestamp"].endswith("Z")
 
 
-def test_a_librarys_record_on_a_terminal_stays_as_logging_writes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_librarys_record_on_a_terminal_has_the_form_of_the_others_and_its_whole_traceback(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    record = logging.LogRecord("django", logging.WARNING, "", 1, "text", (), None)
-    assert LibraryLine("%(levelname)s %(name)s: %(message)s").format(record) == "WARNING django: text"
+    try:
+        raise ValueError("x" * LONGEST_TEXT)
+    except ValueError:
+        record = logging.LogRecord("django", logging.WARNING, "", 1, "text", (), sys.exc_info())
+    first, _, traceback = LibraryLine("%(message)s").format(record).partition("\n")
+    assert "warning" in first
+    assert "text" in first
+    assert traceback.startswith("Traceback")
+
+
+@pytest.mark.parametrize(("level", "written"), [("debug", 4), ("info", 3), ("warning", 2), ("error", 1)])
+def test_the_level_is_a_setting(capsys: pytest.CaptureFixture[str], level: Level, written: int) -> None:
+    configure(level)
+    try:
+        for each in ("debug", "info", "warning", "error"):
+            log_event("receive", level=each)
+        with quietly():
+            log_event("receive", level="info")
+            log_event("receive", level="error")
+    finally:
+        configure()
+    assert len(capsys.readouterr().err.splitlines()) == written + 1
+
+
+def test_the_form_is_a_setting(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    try:
+        configure(form="text")
+        log_event("receive")
+        monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+        configure(form="json")
+        log_event("receive")
+    finally:
+        configure()
+    text, line = capsys.readouterr().err.splitlines()
+    assert not text.startswith("{")
+    assert json.loads(line)["event"] == "receive"
 
 
 def calls_of_log_event() -> list[tuple[str, list[str | None]]]:
