@@ -181,6 +181,8 @@ class Outcome:
     receipt_id: int | None = None
     message: str = ""
     retry_after: int | None = None
+    rejected_by: str | None = None
+    """Of a duplicate of which something was rejected: what it was read by (`Pack.reading_key`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,14 +42,23 @@ class ReceiptManager(models.Manager[Any]):
                 return None
             raise
 
-    def read_first_receipt(self, endpoint_id: int, idempotency_hash: str) -> tuple[int, str, int | None] | None:
-        """(id, body hash, erasure) of the receipt that stands for a delivery id; None = none does (any more). One query."""
+    def read_first_receipt(self, endpoint_id: int, idempotency_hash: str) -> tuple[int, str, int | None, str | None] | None:
+        """(id, body hash, erasure, reading key where something was rejected) of the receipt that stands for a delivery id.
+
+        None = none does (any more). One query.
+        """
         with self._cursor() as cursor:
             cursor.execute(
                 catalogue(_SQL)["read_first_receipt"], {"endpoint_id": endpoint_id, "idempotency_hash": idempotency_hash}
             )
             row = cursor.fetchone()
-        return (int(row[0]), str(row[1]), row[2]) if row else None
+        return (int(row[0]), str(row[1]), row[2], row[3]) if row else None
+
+    def read_receipt_again(self, receipt_id: int, reading_key: str) -> int:
+        """Give a receipt of which something was rejected back to the router, unless it was read by this key; number of rows."""
+        with self._cursor() as cursor:
+            cursor.execute(catalogue(_SQL)["read_receipt_again"], {"id": receipt_id, "reading_key": reading_key})
+            return int(cursor.rowcount)
 
     def forget_conflict(self, draft: ReceiptDraft, erasure_id: int) -> int:
         """Make a tombstone of the conflict receipt of this draft; number of rows. One statement."""

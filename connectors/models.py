@@ -225,6 +225,8 @@ class Receipt(models.Model):
     rejected_count = models.IntegerField(db_column="RejectedCount", null=True)
     verdicts = columns.text("Verdicts", null=True)
     """JSON array of what became of items other than plain events: rejected, conflict, with item number and reason."""
+    reading_key = columns.key("ReadingKey", max_length=64, null=True)
+    """Digest of the pack incarnation and settings that it was last read by (`Pack.reading_key`)."""
     erasure_id = models.BigIntegerField(db_column="ErasureId", null=True)
     """The audit entry of its erasure; NULL: never erased. A tombstone keeps ids, counts and the body's hash."""
 

@@ -6,6 +6,8 @@ with a subclass (checklist: `connectors/packs/README.md`). Everything that such 
 
 from __future__ import annotations
 
+import hashlib
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from itertools import islice
@@ -87,6 +89,11 @@ class Pack(ABC):
     def __init__(self, settings: Mapping[str, Any] | None = None) -> None:
         """Raises ValueError naming the setting that is wrong."""
         self.settings = dict(settings or {})
+
+    def reading_key(self, incarnation: str) -> str:
+        """Digest of what decides how this pack reads: its installed incarnation and settings. A receipt keeps that of its last reading."""
+        settings = json.dumps(self.settings, sort_keys=True, default=float)
+        return hashlib.sha256(f"{incarnation} {settings}".encode()).hexdigest()
 
     def refuse_unknown_settings(self, known: Sequence[str]) -> None:
         """Raises ValueError, naming the known ones, when there is a setting of another name."""

@@ -60,6 +60,7 @@ FIELDS: Final = (
     "events",
     "duplicates",
     "conflicts",
+    "rejected",
     "first_ordinal",
     "last_ordinal",
     "payload_characters",

@@ -56,6 +56,8 @@ class ExecutionClass(StrEnum):
 class ReceiptState(StrEnum):
     PENDING = "pending"
     ROUTED = "routed"
+    PARTIAL = "partial"
+    """As `routed`, but an item was rejected, or conflicts with an earlier delivery."""
     REJECTED = "rejected"
     QUARANTINED = "quarantined"
     CONFLICT = "conflict"

@@ -117,10 +117,10 @@ def _receipts(using: str) -> ReceiptManager:
     return Receipt.objects.db_manager(using)
 
 
-def _repeated(draft: ReceiptDraft, first: tuple[int, str, int | None], using: str) -> Outcome:
-    first_id, first_sha256, erasure_id = first
+def _repeated(draft: ReceiptDraft, first: tuple[int, str, int | None, str | None], using: str) -> Outcome:
+    first_id, first_sha256, erasure_id, rejected_by = first
     if first_sha256 == draft.body_sha256:
-        return Outcome("duplicate", 200, first_id)
+        return Outcome("duplicate", 200, first_id, rejected_by=rejected_by)
     # Kept once per body; the first stands, and every further copy is answered the same.
     receipts = _receipts(using)
     other = replace(draft, conflict_hash=draft.body_sha256, state=ReceiptState.CONFLICT.value)

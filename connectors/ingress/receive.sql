@@ -22,10 +22,21 @@ VALUES
    %(state)s, 0, %(erasure_id)s)
 
 -- name: read_first_receipt
--- Id, body hash and erasure of the receipt that stands for a delivery id. No lock. 0 rows: it was pruned a moment ago; insert again.
--- Index: ux_receipt_delivery.
-SELECT Id, BodySha256, ErasureId FROM `_System_ConnectorReceipt`
+-- Id, body hash and erasure of the receipt that stands for a delivery id; and, where something of it was rejected, what it was read by
+-- (empty: not known). No lock. 0 rows: it was pruned a moment ago; insert again. Index: ux_receipt_delivery.
+SELECT Id, BodySha256, ErasureId,
+  CASE WHEN State IN ('partial', 'rejected') AND (RejectedCount > 0 OR LastError IS NOT NULL) THEN COALESCE(ReadingKey, '') END
+FROM `_System_ConnectorReceipt`
 WHERE EndpointId = %(endpoint_id)s AND IdempotencyHash = %(idempotency_hash)s AND ConflictHash = ''
+
+-- name: read_receipt_again
+-- A resend of a delivery of which something was rejected, after its pack or settings changed: back to the router, once. 0 rows: another
+-- resend was faster, it was erased, or events of it were pruned (which could not be told from new ones). Locks the receipt alone.
+UPDATE `_System_ConnectorReceipt` r
+SET r.State = 'pending', r.Attempts = 0, r.NextAttemptAt = UTC_TIMESTAMP(6), r.RoutedAt = NULL
+WHERE r.Id = %(id)s AND r.State IN ('partial', 'rejected') AND r.ErasureId IS NULL AND COALESCE(r.ReadingKey, '') <> %(reading_key)s
+  AND COALESCE(r.EventCount, 0) <= (SELECT COUNT(*) FROM `_System_ConnectorEvent` e
+    WHERE e.ReceiptId = r.Id AND e.RoutedFromEventId IS NULL AND e.ReplayOfEventId IS NULL)
 
 -- name: forget_conflict
 -- The other body under a delivery id whose first one was erased meanwhile. 0 rows: the erasure has found it too.

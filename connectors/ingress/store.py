@@ -20,6 +20,7 @@ from connectors.ingress.outage import DATABASE_UNAVAILABLE, outage
 from connectors.ingress.receipt_draft import draft_of
 from connectors.ingress.spool import spooling
 from connectors.ingress.spool.spooled import identified
+from connectors.models import Receipt
 from projection.logs import log_event
 from projection.runtime import wake_up
 from projection.safe_text import error_text
@@ -94,6 +95,7 @@ def _insert_durably(endpoint: EndpointFacts, draft: ReceiptDraft, using: str) ->
     try:
         with outage.asking(None if draft.idempotency_hash is None else (draft.endpoint_id, draft.idempotency_hash)):
             outcome = insert_by_all_means(draft, using)
+            read_again = _read_again(endpoint, outcome, using)
     except Error as error:
         refusal = TOO_LARGE if is_too_large(draft, error, using) else DATABASE_UNAVAILABLE
         log_event("receive", level="error", endpoint=endpoint.slug, state=refusal.code, error=error_text(error))
@@ -107,7 +109,7 @@ def _insert_durably(endpoint: EndpointFacts, draft: ReceiptDraft, using: str) ->
         receipt_id=outcome.receipt_id,
         state=outcome.code,
     )
-    if outcome.code == "accepted":
+    if outcome.code == "accepted" or read_again:
         wake_up.notify("route")
     return outcome
 
@@ -117,4 +119,19 @@ def store_within(endpoint: EndpointFacts, request: IngressRequest) -> Outcome:
 
     Raises the database's error; outside a transaction what it returns is committed.
     """
-    return insert_draft(draft_of(endpoint, request), DEFAULT_DB_ALIAS)
+    outcome = insert_draft(draft_of(endpoint, request), DEFAULT_DB_ALIAS)
+    _read_again(endpoint, outcome, DEFAULT_DB_ALIAS)
+    return outcome
+
+
+def _read_again(endpoint: EndpointFacts, outcome: Outcome, using: str) -> bool:
+    """A resend is read again where something of it was rejected by another pack or other settings than those in force."""
+    if outcome.rejected_by is None or outcome.receipt_id is None or endpoint.pack is None:
+        return False
+    key = endpoint.pack.reading_key(endpoint.pack_incarnation)
+    if key == outcome.rejected_by or not Receipt.objects.db_manager(using).read_receipt_again(outcome.receipt_id, key):
+        return False
+    log_event(
+        "reread", receipt_id=outcome.receipt_id, endpoint=endpoint.slug, reason="sent again after the pack or its settings changed"
+    )
+    return True

@@ -28,12 +28,12 @@ ORDER BY e.Id LIMIT %(limit)s
 
 -- name: audit_receipt_routed
 SELECT COUNT(*) OVER (), r.Id,
-  CASE WHEN r.State <> 'routed' THEN CONCAT('it is ', r.State, ', but has a routing time')
+  CASE WHEN r.State NOT IN ('routed', 'partial') THEN CONCAT('it is ', r.State, ', but has a routing time')
        WHEN r.RoutedAt IS NULL THEN 'it is routed, but has no routing time'
        ELSE 'it is routed, but has no counts' END
 FROM `_System_ConnectorReceipt` r
 WHERE r.Id > %(after)s AND r.Id <= %(last)s
-  AND ((r.State = 'routed' AND (r.RoutedAt IS NULL OR r.ItemCount IS NULL OR r.EventCount IS NULL OR r.DuplicateCount IS NULL
+  AND ((r.State IN ('routed', 'partial') AND (r.RoutedAt IS NULL OR r.ItemCount IS NULL OR r.EventCount IS NULL OR r.DuplicateCount IS NULL
                                 OR r.ConflictCount IS NULL OR r.RejectedCount IS NULL))
     OR (r.State IN ('pending', 'quarantined', 'conflict') AND r.RoutedAt IS NOT NULL))
 ORDER BY r.Id LIMIT %(limit)s

@@ -23,7 +23,7 @@ SELECT MIN(ReceivedAt) FROM `_System_ConnectorReceipt` WHERE Id IN %(ids)s
 -- there. No lock. Bounded in rows read: the index is forced, or a server would sort the whole table for each page.
 SELECT ReceivedAt, Id, (DuplicateCount > 0 OR ConflictCount > 0) AND ErasureId IS NULL
 FROM `_System_ConnectorReceipt` FORCE INDEX (ix_receipt_pending)
-WHERE State = 'routed' AND Namespace = %(namespace)s AND ReceivedAt >= %(after_time)s AND (ReceivedAt, Id) > (%(after_time)s, %(after_id)s)
+WHERE State = %(state)s AND Namespace = %(namespace)s AND ReceivedAt >= %(after_time)s AND (ReceivedAt, Id) > (%(after_time)s, %(after_id)s)
 ORDER BY ReceivedAt, Id LIMIT %(limit)s
 
 -- name: read_waiting_receipts

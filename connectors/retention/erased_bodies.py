@@ -15,6 +15,7 @@ from connectors.routing import route_table
 from connectors.routing.reading import ReceiptFacts, read_receipt, receipt_of
 from connectors.routing.route_table import RouteBook
 from projection.database.catalogue import Sender, chunks
+from projection.states import ReceiptState
 
 sql: Final = Sender(Path(__file__).parent)
 
@@ -67,12 +68,14 @@ def repeats(source: Source, since: datetime | None) -> Iterator[list[int]]:
     """Ids of routed receipts, received from `since` (naive) on, that brought something again and hold items of the source."""
     if since is None:
         return
-    after = (since - ARRIVAL_SLACK, 0)
-    while rows := sql.fetch("read_repeats", namespace=source.namespace, after_time=after[0], after_id=after[1], limit=PAGE):
-        after = rows[-1][:2]
-        found = holding(source, [row[1] for row in rows if row[2]])
-        if found:
-            yield found
+    for state in (ReceiptState.ROUTED, ReceiptState.PARTIAL):
+        after = (since - ARRIVAL_SLACK, 0)
+        place = {"namespace": source.namespace, "state": state.value, "limit": PAGE}
+        while rows := sql.fetch("read_repeats", after_time=after[0], after_id=after[1], **place):
+            after = rows[-1][:2]
+            found = holding(source, [row[1] for row in rows if row[2]])
+            if found:
+                yield found
 
 
 def unverified(source: Source) -> list[int]:

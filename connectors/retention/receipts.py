@@ -18,7 +18,7 @@ from projection.runtime.stop_flag import Stop, never
 from projection.states import ReceiptState
 
 sql: Final = Sender(Path(__file__).parent)
-PRUNED_STATES: Final = (ReceiptState.ROUTED, ReceiptState.REJECTED, ReceiptState.CONFLICT)
+PRUNED_STATES: Final = (ReceiptState.ROUTED, ReceiptState.PARTIAL, ReceiptState.REJECTED, ReceiptState.CONFLICT)
 PAGE: Final = 500
 """Receipts looked at by one read."""
 RECEIPTS_A_UNIT: Final = 200

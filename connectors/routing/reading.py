@@ -86,6 +86,8 @@ class Reading:
     events: Sequence[InboundEvent] = ()
     rejected: Sequence[ItemVerdict] = ()
     error: str | None = None
+    key: str = ""
+    """What it was read by (`Pack.reading_key`)."""
 
 
 class UnfitItem(ValueError):
@@ -106,11 +108,12 @@ def read_receipt(receipt: ReceiptFacts, book: RouteBook) -> Reading:
         items = pack.split_request(receipt.request)
         refuse_too_many(len(items))
     except FAILURES as error:  # a pack is foreign code and a body hostile input: both end as a rejected receipt
-        return Reading(receipt.id, error=_told(error, receipt.request.body, book.masks(pack_facts.id)))
+        key = pack.reading_key(pack_facts.incarnation)
+        return Reading(receipt.id, error=_told(error, receipt.request.body, book.masks(pack_facts.id)), key=key)
     reader = _Reader(receipt, book, pack_facts, pack, many=len(items) > 1)
     for item in items:
         reader.read(item)
-    return Reading(receipt.id, len(items), reader.events, reader.rejected)
+    return Reading(receipt.id, len(items), reader.events, reader.rejected, key=pack.reading_key(pack_facts.incarnation))
 
 
 def _told(error: BaseException, body: bytes, masks: tuple[str, ...]) -> str:

@@ -15,6 +15,7 @@ from typing import Final
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError
 
+from connectors.registry import installed_packs
 from connectors.routing import route_table
 from connectors.routing.erased_receipts import erase_receipts
 from connectors.routing.reading import ItemVerdict, Reading, read_receipt, receipt_of, verdicts_text
@@ -117,11 +118,15 @@ def _next_ids(namespace: str, limit: int) -> list[int]:
     """Ids of the batch: the oldest receipts whose bodies together fit in memory, at least one."""
     ids: list[int] = []
     room = BATCH_BYTES
-    for receipt_id, length in sql.fetch("read_pending_receipts", namespace=namespace, limit=limit):
+    read_before = False
+    for receipt_id, length, again in sql.fetch("read_pending_receipts", namespace=namespace, limit=limit):
         room -= length
         if ids and room < 0:
             break
         ids.append(receipt_id)
+        read_before = read_before or bool(again)
+    if read_before:  # somebody has just changed the settings, and wants those
+        installed_packs.of.forget()
     return ids
 
 
@@ -189,11 +194,12 @@ def _readings(ids: Sequence[int], book: RouteBook) -> list[Reading]:
 def _admit(book: RouteBook, readings: Sequence[Reading]) -> RouteReport:
     """The admitted transaction: lock namespace, packs and receipts, admit, mark. Raises StaleIncarnation behind the fence."""
     lock = route_table.lock(book)
-    states = dict(sql.fetch("lock_receipts", ids=tuple(reading.receipt_id for reading in readings)))
-    ours = [reading for reading in readings if states.get(reading.receipt_id) == ReceiptState.PENDING]
+    rows = sql.fetch("lock_receipts", ids=tuple(reading.receipt_id for reading in readings))
+    before = {receipt_id: events for receipt_id, state, events in rows if state == ReceiptState.PENDING}
+    ours = _without_known_items([one for one in readings if one.receipt_id in before], before)
     admitted = admit(lock, [event for reading in ours for event in reading.events])
     conflicts = _real_conflicts(admitted.conflicts, book)
-    _mark(ours, admitted, conflicts)
+    _mark(ours, admitted, conflicts, before)
     for receipt_id, erasure_id in admitted.erased.items():
         erase_receipts([receipt_id], erasure_id)
     return RouteReport(
@@ -206,6 +212,18 @@ def _admit(book: RouteBook, readings: Sequence[Reading]) -> RouteReport:
         repaired=admitted.repaired,
         stages=admitted.stages,
     )
+
+
+def _without_known_items(readings: list[Reading], before: Mapping[int, int | None]) -> list[Reading]:
+    """Of receipts that are read again: without the items that became events before, whatever they are called by now."""
+    again = tuple(receipt_id for receipt_id, events in before.items() if events)
+    if not again:
+        return readings
+    known = set(sql.fetch("read_items_of_receipts", ids=again))
+    return [
+        replace(one, events=[event for event in one.events if (event.receipt_id, event.payload_sha256) not in known])
+        for one in readings
+    ]
 
 
 def _real_conflicts(found: Sequence[Known], book: RouteBook) -> list[Known]:
@@ -238,32 +256,44 @@ def _log_admitted(namespace: str, report: RouteReport) -> None:
         receipts=report.receipts,
         duplicates=report.duplicates,
         conflicts=report.conflicts,
+        rejected=report.rejected_items + report.rejected_receipts,
         stages={stage: round(seconds, 6) for stage, seconds in report.stages.items()},
     )
 
 
-def _mark(readings: Sequence[Reading], admitted: Admitted, found: Sequence[Known]) -> None:
-    """Acknowledge the locked receipts: routed with counts and verdicts, or rejected with the reason."""
+def _mark(readings: Sequence[Reading], admitted: Admitted, found: Sequence[Known], before: Mapping[int, int | None]) -> None:
+    """Acknowledge the locked receipts: routed with counts and verdicts, or rejected with the reason. `before`: their events so far."""
     verdicts: dict[int, list[ItemVerdict]] = {reading.receipt_id: list(reading.rejected) for reading in readings}
     conflicts = dict.fromkeys(verdicts, 0)
     for known in found:
         conflicts[known.inbound.receipt_id] += 1
         reason = f"delivery {known.inbound.delivery_id} was already received with a different payload; the first one is kept"
         verdicts[known.inbound.receipt_id].append(ItemVerdict(known.inbound.item, "conflict", reason))
-    counts = [
-        (one.receipt_id, one.items, admitted.events.get(one.receipt_id, 0), admitted.duplicates.get(one.receipt_id, 0),
-         conflicts[one.receipt_id], len(one.rejected))
-        for one in readings if one.error is None
-    ]  # fmt: skip
-    if counts:
-        columns = ("ItemCount", "EventCount", "DuplicateCount", "ConflictCount", "RejectedCount")
-        parts, values = by_id(columns, counts)
-        sql.execute("mark_receipts", [*values, tuple(row[0] for row in counts)], **parts)
+    rows = [_row(one, before[one.receipt_id] or 0, admitted, conflicts[one.receipt_id]) for one in readings if one.error is None]
+    if rows:
+        columns = ("State", "ItemCount", "EventCount", "DuplicateCount", "ConflictCount", "RejectedCount", "ReadingKey")
+        parts, values = by_id(columns, rows)
+        sql.execute("mark_receipts", [*values, tuple(row[0] for row in rows)], **parts)
     noted = [(receipt, verdicts_text(several)) for receipt, several in verdicts.items() if several]
     if noted:
         parts, values = by_id(("Verdicts",), noted)
         sql.execute("note_verdicts", [*values, tuple(row[0] for row in noted)], **parts)
-    unreadable = [(reading.receipt_id, reading.error) for reading in readings if reading.error is not None]
+    unreadable = [(reading.receipt_id, reading.error, reading.key) for reading in readings if reading.error is not None]
     if unreadable:
-        parts, values = by_id(("LastError",), unreadable)
+        parts, values = by_id(("LastError", "ReadingKey"), unreadable)
         sql.execute("reject_receipts", [*values, tuple(row[0] for row in unreadable)], **parts)
+
+
+def _row(reading: Reading, before: int, admitted: Admitted, conflicts: int) -> tuple[object, ...]:
+    """(id, state, counts, reading key) of a receipt that was read; `before`: events that it brought when it was read before."""
+    events, rejected = before + admitted.events.get(reading.receipt_id, 0), len(reading.rejected)
+    duplicates = admitted.duplicates.get(reading.receipt_id, 0)
+    state = outcome(events=events, duplicates=duplicates, conflicts=conflicts, rejected=rejected)
+    return (reading.receipt_id, state.value, reading.items, events, duplicates, conflicts, rejected, reading.key)
+
+
+def outcome(*, events: int, duplicates: int, conflicts: int, rejected: int) -> ReceiptState:
+    """How a receipt that could be read ends: `rejected` when none of its items was taken."""
+    if not rejected and not conflicts:
+        return ReceiptState.ROUTED
+    return ReceiptState.PARTIAL if events or duplicates or conflicts else ReceiptState.REJECTED

@@ -25,7 +25,8 @@ from projection.database.transactions import run_unit
 from projection.logs import log_event
 
 PERIOD_SECONDS: Final = 30
-NAMES: Final = ("progress", "age", "dead_letters", "signature_failures", "state_disk")
+NAMES: Final = ("progress", "age", "dead_letters", "rejected_items", "signature_failures", "state_disk")
+MOST_COUNTED: Final = 1000
 RECOVERED_AFTER: Final = timedelta(minutes=2)
 """How long its cause must be gone: one that comes and goes is one alert, not a stream of them."""
 HOST_RECOVERED_AFTER: Final = timedelta(minutes=30)
@@ -110,7 +111,12 @@ def find_causes() -> dict[str, Cause]:
         for kind in ("progress", "age")
         if (several := [one for one in findings if one.kind == kind])
     }
-    more = {"dead_letters": _dead_letters(), "signature_failures": _signature_failures(), "state_disk": _state_disk()}
+    more = {
+        "dead_letters": _dead_letters(),
+        "rejected_items": _rejected_items(),
+        "signature_failures": _signature_failures(),
+        "state_disk": _state_disk(),
+    }
     return found | {name: cause for name, cause in more.items() if cause is not None}
 
 
@@ -120,6 +126,18 @@ def _dead_letters() -> Cause | None:
         return None
     return Cause(
         "dead_letters", f"{limit} or more dead letters within the last hour. Run script/manage dlq list to see their errors."
+    )
+
+
+def _rejected_items() -> Cause | None:
+    found = _sql.fetch("count_recent_rejected", most=MOST_COUNTED)[0][0]
+    if not found:
+        return None
+    return Cause(
+        "rejected_items",
+        f"Deliveries within the last hour with items that were rejected or conflict with earlier ones: {found}"
+        f"{' or more' if found >= MOST_COUNTED else ''}. Open the receipts in state partial or rejected, fix the pack's settings, "
+        "then run script/manage receipts reread.",
     )
 
 

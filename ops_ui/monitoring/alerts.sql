@@ -36,6 +36,12 @@ SELECT COUNT(*) FROM (
   SELECT 1 FROM `_System_ConnectorWorkItem` FORCE INDEX (ix_work_terminal)
   WHERE State = 'dead' AND TerminalAt >= UTC_TIMESTAMP(6) - INTERVAL 1 HOUR LIMIT %(most)s) x
 
+-- name: count_recent_rejected
+-- Deliveries of the last hour of which something was rejected or in conflict, at most so many. Index: ix_receipt_state alone.
+SELECT COUNT(*) FROM (
+  SELECT 1 FROM `_System_ConnectorReceipt` FORCE INDEX (ix_receipt_state)
+  WHERE State IN ('partial', 'rejected') AND ReceivedAt >= UTC_TIMESTAMP(6) - INTERVAL 1 HOUR LIMIT %(most)s) x
+
 -- name: insert_alert_message
 -- In the transaction of its transition.
 INSERT INTO `headrace_alert_message` (Channel, MessageId, Subject, Body, Attempts, NextTryAt, SentAt, LastError, CreatedAt)

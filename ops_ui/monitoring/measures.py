@@ -37,6 +37,14 @@ ADMITTED: Final = Counter("headrace_admitted_events_total", "Events that were ad
 KNOWN_EVENTS: Final = Counter(
     "headrace_known_events_total", "Delivered items whose event already existed (duplicates).", ["namespace"]
 )
+CONFLICTING_ITEMS: Final = Counter(
+    "headrace_conflicting_items_total", "Delivered items whose event already existed with a different payload.", ["namespace"]
+)
+REJECTED_ITEMS: Final = Counter(
+    "headrace_rejected_items_total",
+    "Delivered items that could not be read and became no event; a body that could not be read counts as one.",
+    ["namespace"],
+)
 SETTLE_SECONDS: Final = Histogram(
     "headrace_settle_delay_seconds",
     "Delay from the creation of a generation to its first start (settling and waiting).",
@@ -88,6 +96,8 @@ def _admit(fields: Mapping[str, Any], _rows: Sequence[Any]) -> None:
     namespace = fields["namespace"]
     ADMITTED.labels(namespace).inc(fields["count"])
     KNOWN_EVENTS.labels(namespace).inc(fields["duplicates"])
+    CONFLICTING_ITEMS.labels(namespace).inc(fields["conflicts"])
+    REJECTED_ITEMS.labels(namespace).inc(fields.get("rejected", 0))
     for stage, seconds in fields["stages"].items():
         ADMISSION_SECONDS.labels(stage).observe(seconds)
 

@@ -20,7 +20,7 @@ from projection.retention.cut_offs import CutOffs, Preview, Pruned
 from projection.retention.oldest_ends import FROM_THE_START, take_oldest_ends
 from projection.retention.removal import per_event, remove_events
 from projection.runtime.stop_flag import Stop, never
-from projection.states import TERMINAL
+from projection.states import TERMINAL, ReceiptState
 
 PAGE: Final = 500
 """Ended items, or old receipts, looked at by one read."""
@@ -95,9 +95,12 @@ def _projections(keys: Sequence[str], cut_offs: CutOffs, preview: Preview | None
 
 def _unrouted(cut_offs: CutOffs) -> Iterator[Sequence[int]]:
     """Ids of facts that no route ever took, past the ordinary term. Each came in by a receipt that is as old."""
-    after: tuple[datetime, int] = (_EARLIEST, 0)
     before = to_db(cut_offs.before)
-    while rows := fetch("read_receipts_before", before=before, after_time=after[0], after_id=after[1], limit=PAGE):
-        after = rows[-1]
-        found = fetch("read_old_unrouted_events", receipt_ids=tuple(row[1] for row in rows), before=before)
-        yield from chunks((row[0] for row in found), PAGE)
+    for state in (ReceiptState.ROUTED, ReceiptState.PARTIAL):
+        after: tuple[datetime, int] = (_EARLIEST, 0)
+        while rows := fetch(
+            "read_receipts_before", state=state.value, before=before, after_time=after[0], after_id=after[1], limit=PAGE
+        ):
+            after = rows[-1]
+            found = fetch("read_old_unrouted_events", receipt_ids=tuple(row[1] for row in rows), before=before)
+            yield from chunks((row[0] for row in found), PAGE)

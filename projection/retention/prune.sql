@@ -57,7 +57,7 @@ DELETE FROM `_System_ConnectorWorkItem` WHERE Id IN %(ids)s
 -- A page of routed receipts by (ReceivedAt, Id) behind a position: no event is older than its receipt. No lock. Index alone:
 -- ix_receipt_state, forced, and the state as in read_ended_before.
 SELECT ReceivedAt, Id FROM `_System_ConnectorReceipt` FORCE INDEX (ix_receipt_state)
-WHERE State >= 'routed' AND State <= 'routed' AND ReceivedAt < %(before)s AND ReceivedAt >= %(after_time)s
+WHERE State >= %(state)s AND State <= %(state)s AND ReceivedAt < %(before)s AND ReceivedAt >= %(after_time)s
   AND (ReceivedAt, Id) > (%(after_time)s, %(after_id)s)
 ORDER BY State, ReceivedAt, Id LIMIT %(limit)s
 

@@ -70,7 +70,7 @@ def admission_open(ingress: Ingress, *events: dict[str, Any]) -> Iterator[None]:
     with transaction.atomic():
         router._admit(book, readings)
         yield
-    assert Receipt.objects.get(id=receipt_id).state == "routed"
+    assert Receipt.objects.get(id=receipt_id).state in ("routed", "partial")
 
 
 @contextmanager

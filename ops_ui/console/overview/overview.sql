@@ -25,7 +25,7 @@
 -- Index: ix_receipt_state.
 (SELECT %s AS Part, COUNT(*), SUM(x.Events) FROM (
   SELECT COALESCE(EventCount, 0) AS Events FROM `_System_ConnectorReceipt` FORCE INDEX (ix_receipt_state)
-  WHERE State = 'routed' AND ReceivedAt > %s AND ReceivedAt <= %s ORDER BY State, ReceivedAt, Id LIMIT %s) x)
+  WHERE State IN ('routed', 'partial') AND ReceivedAt > %s AND ReceivedAt <= %s LIMIT %s) x)
 
 -- name: read_part_of_ends
 -- Work that ended in one state. Index only: ix_work_terminal.

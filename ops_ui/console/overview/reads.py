@@ -98,7 +98,7 @@ _Span = tuple[datetime, datetime]
 def flow(window: Window, now: datetime) -> list[Series]:
     """The four series. Some ten statements (ix_receipt_state, ix_work_terminal, ix_failure_created)."""
     spans = _spans(window, now)
-    routed = _states(_RECEIPTS, [ReceiptState.ROUTED], spans)
+    routed = _states(_RECEIPTS, [ReceiptState.ROUTED, ReceiptState.PARTIAL], spans)
     rest = _counted(_UNROUTED, spans)
     executed = _states(_ENDS, [State.PROCESSED, State.SKIPPED], spans)
     failed = _counted(_FAILURES, spans)

@@ -6,12 +6,14 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final
 
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 
 from connectors.models import Endpoint, Pack, Receipt, UnverifiedDelivery
 from connectors.operations import verbs
+from connectors.operations.receipts import MOST_AT_ONCE, REREADABLE, reread
 from ops_ui.console.actions import action, actor_of, back, reason_of, tell
 from ops_ui.console.base import labels, navigation
 from ops_ui.console.pages import Listing, Urls, page, show, show_list
@@ -22,6 +24,7 @@ from ops_ui.console.receipts.filter import ReceiptFilter
 from ops_ui.console.receipts.table import ReceiptTable, UnverifiedTable
 from projection.masking import HIDDEN
 from projection.models import Event, WorkItem
+from projection.states import ReceiptState
 
 ITEMS_SHOWN: Final = 200
 """Items of one receipt that its page lists (HubSpot sends up to 100)."""
@@ -40,7 +43,13 @@ def listing(request: HttpRequest) -> HttpResponseBase:
             table=lambda found: ReceiptTable(found, names=labels.packs(row.pack_id for row in found), hashes=hashes),
             empty="No deliveries yet. Point a provider at an endpoint's URL, or load the demo (script/manage load_demo).",
             next_page=navigation.ENDPOINTS,
+            template="console/receipts/receipts.html",
         ),
+        {
+            "may_reroute": request.user.has_perm("connectors.reroute_receipt"),
+            "most_at_once": MOST_AT_ONCE,
+            "query": request.GET.urlencode(),
+        },
     )
 
 
@@ -64,6 +73,7 @@ def detail(request: HttpRequest, receipt_id: int) -> HttpResponseBase:
         "items_cut": len(events) > ITEMS_SHOWN,
         "verdicts": _verdicts(receipt.verdicts),
         "may_reroute": request.user.has_perm("connectors.reroute_receipt"),
+        "may_reread": erasure is None and receipt.state in REREADABLE and receipt.state != ReceiptState.QUARANTINED,
     }
     return show(request, "console/receipts/receipt.html", f"Receipt {receipt.id}", **context)
 
@@ -157,8 +167,40 @@ def reroute_receipt(request: HttpRequest, receipt_id: int) -> HttpResponse:
     return back(request, "admin:receipt", receipt_id)
 
 
+@action("connectors.reroute_receipt")
+def reread_receipt(request: HttpRequest, receipt_id: int) -> HttpResponse:
+    """Has a stored receipt read again by the current pack and settings, for `reason`."""
+    get_object_or_404(Receipt.objects.only("id"), id=receipt_id)
+    reason = reason_of(request, "The receipt was not read again")
+    if reason:
+        done = reread([receipt_id], actor=actor_of(request), reason=reason)
+        tell(request, next(iter(done.refused), None), "The receipt is queued to be read again with the current pack and settings.")
+    return back(request, "admin:receipt", receipt_id)
+
+
+@action("connectors.reroute_receipt")
+def reread_receipts(request: HttpRequest) -> HttpResponse:
+    """The same for everything that the list's filter selects, oldest first and at most `MOST_AT_ONCE`."""
+    filters = ReceiptFilter(request.GET, queryset=Receipt.objects.filter(state__in=REREADABLE, erasure_id=None))
+    if not filters.is_valid():
+        messages.error(request, "The filter contains an invalid value. Correct it and try again.")
+        return back(request, "admin:receipts")
+    if not filters.given():
+        messages.error(request, "No receipt was read again: filter the list first, for example by state.")
+        return back(request, "admin:receipts")
+    reason = reason_of(request, "No receipt was read again")
+    if reason:
+        ids = list(filters.qs.order_by("id").values_list("id", flat=True)[: MOST_AT_ONCE + 1])
+        done = reread(ids[:MOST_AT_ONCE], actor=actor_of(request), reason=reason)
+        more = " More match; read them again after these are routed." if len(ids) > MOST_AT_ONCE else ""
+        messages.success(request, f"Receipts queued to be read again: {len(done.queued):,}. Refused: {len(done.refused):,}.{more}")
+    return back(request, "admin:receipts")
+
+
 URLS: Final[Urls] = (
     ("receipts/<int:receipt_id>/reroute/", reroute_receipt, "reroute_receipt"),
+    ("receipts/<int:receipt_id>/reread/", reread_receipt, "reread_receipt"),
+    ("receipts/reread/", reread_receipts, "reread_receipts"),
     ("receipts/", listing, "receipts"),
     ("receipts/<int:receipt_id>/", detail, "receipt"),
     ("receipts/<int:receipt_id>/body", body, "receipt_body"),

@@ -124,6 +124,9 @@ def _routed(receipt: Receipt, seen: Seen) -> Stage:
     match receipt.state:
         case ReceiptState.ROUTED:
             return Stage("routed", "done", receipt.routed_at, _destinations(receipt, seen.events))
+        case ReceiptState.PARTIAL:
+            note = f"rejected {receipt.rejected_count}, conflicts {receipt.conflict_count} of {receipt.item_count} items; open the receipt"
+            return Stage("routed", "failed", receipt.routed_at, note)
         case ReceiptState.PENDING:
             note = "waiting for the router" if seen.routers else "no router is online; start script/server"
             return Stage("routed", "now", None, note if not receipt.attempts else f"{note}; last error: {receipt.last_error}")

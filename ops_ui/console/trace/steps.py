@@ -205,7 +205,7 @@ def _of_receipt(receipt: TracedReceipt, now: datetime) -> Way:
                 tone=receipt.state,
             )
         )
-    elif receipt.state == ReceiptState.ROUTED:
+    elif receipt.state in (ReceiptState.ROUTED, ReceiptState.PARTIAL):
         brought = f"duplicates {receipt.duplicates or 0}, conflicts {receipt.conflicts or 0}, rejected {receipt.rejected or 0}"
         steps.append(Step("ended", "Routed, no new events", receipt.routed_at or receipt.received_at, brought, tone=receipt.state))
     elif receipt.state == ReceiptState.REJECTED:

@@ -40,7 +40,7 @@ def test_one_unreadable_item_keeps_its_siblings_and_is_named_on_the_receipt() ->
     report = ingress.admit(change(7), change(None, lane="x") | {"contact": None}, change(8))
     assert (report.receipts, report.events, report.rejected_items) == (1, 2, 1)
     receipt = Receipt.objects.get()
-    assert (receipt.state, receipt.item_count, receipt.event_count, receipt.rejected_count) == ("routed", 3, 2, 1)
+    assert (receipt.state, receipt.item_count, receipt.event_count, receipt.rejected_count) == ("partial", 3, 2, 1)
     (verdict,) = json.loads(receipt.verdicts)
     assert (verdict["item"], verdict["code"]) == (1, "unreadable")
     assert "has no record id" in verdict["reason"]

@@ -15,7 +15,7 @@ from django.db import connection
 from django.test import Client
 from django.urls import URLPattern, get_resolver, reverse
 
-from connectors.models import AuditEntry, Namespace, Pack, Route
+from connectors.models import AuditEntry, Namespace, Pack, Receipt, Route
 from connectors.operations import bulk_jobs
 from projection.bulk import jobs
 from projection.bulk.job_rows import JobKind
@@ -275,6 +275,7 @@ SUCCESSES = (
     Success("hold_lane", "lane.hold", lane(held=False), LaneHold.objects.exists),
     Success("release_lane", "lane.release", lane(held=True), lambda: not LaneHold.objects.exists()),
     Success("reroute_receipt", "receipt.reroute", quarantined, lambda: True),
+    Success("reread_receipt", "receipt.reread", quarantined, lambda: Receipt.objects.get().state == "pending"),
     Success("pause_namespace", "namespace.pause", stop("namespace", paused=False), is_paused(Namespace)),
     Success("pause_pack", "pack.pause", stop("pack", paused=False), is_paused(Pack)),
     Success("pause_route", "route.pause", stop("route", paused=False), is_paused(Route)),

@@ -84,7 +84,7 @@ class TestTransitions:
         (made,) = alerts.look()
         assert (made.alert, made.code, made.state) == ("progress", "no_worker", "raised")
         assert alerts.look() == []
-        assert states() == {"progress": True, "age": False, "dead_letters": False, "signature_failures": False, "state_disk": False}
+        assert states() == {name: name == "progress" for name in alerts.NAMES}
 
     def test_it_recovers_once_after_its_cause_stayed_away(self, found: list[Finding]) -> None:
         found.append(STUCK)
