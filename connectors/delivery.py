@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import Enum
 from functools import lru_cache
 from typing import Any, Final, Protocol, TypeVar, overload
 
@@ -62,7 +63,7 @@ class WsgiHeaders(Headers):
         self._environ = environ
 
     def __getitem__(self, name: str) -> str:
-        return str(self._environ[_variable(name)])
+        return _as_sent(str(self._environ[_variable(name)]))
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and _variable(name) in self._environ
@@ -72,7 +73,8 @@ class WsgiHeaders(Headers):
     @overload
     def get(self, name: str, default: str | T, /) -> str | T: ...
     def get(self, name: str, default: Any = None, /) -> Any:
-        return self._environ.get(_variable(name), default)
+        value = self._environ.get(_variable(name))
+        return default if value is None else _as_sent(str(value))
 
     def __iter__(self) -> Iterator[str]:
         for variable in self._environ:
@@ -84,6 +86,17 @@ class WsgiHeaders(Headers):
 
     def count(self, name: str) -> int:
         return int(name in self)
+
+
+def _as_sent(value: str) -> str:
+    """A header's text. WSGI hands over its bytes as Latin-1 (PEP 3333); what is UTF-8 is read as that, so that an id is found again by
+    the characters that its sender wrote. Other bytes stay Latin-1."""
+    if value.isascii():
+        return value
+    try:
+        return value.encode("latin-1").decode("utf-8")
+    except UnicodeError:
+        return value
 
 
 _UNPREFIXED: Final = ("CONTENT_TYPE", "CONTENT_LENGTH")
@@ -140,23 +153,36 @@ class Item:
         return self.value.get(name, default) if isinstance(self.value, Mapping) else default
 
 
+class NoRecord(Enum):
+    """In the place of a source's id: the event is about no record, and its own delivery id stands for one."""
+
+    NO_RECORD = "no record"
+
+
+NO_RECORD: Final = NoRecord.NO_RECORD
+
+
 @dataclass(frozen=True, slots=True)
 class Inbound:
     """What a pack read out of one item.
 
-    `kind` is the provider's kind; `source` (type, id); `lane` the record's order domain (None = the provider names none);
-    `delivery_id` identifies this event among all of the pack's (None = made from receipt and item number).
+    `kind` is the provider's kind; `source` (type, id), with NO_RECORD as id where it is news of no record; `lane` the record's order
+    domain (None = the provider names none): one text, or its parts, such as ("order", 7), which are never taken for others that read
+    alike. `delivery_id` identifies this event among all of
+    its account (None = made from receipt and item number). `account` says whose record it is, where the delivery does (HubSpot's
+    portal, Stripe's account); None: as the pack's `accounts` says.
     """
 
     kind: str
-    source: tuple[str, str | int]
-    lane: str | None = None
+    source: tuple[str, str | int | NoRecord]
+    lane: str | Sequence[str | int] | None = None
     delivery_id: str | None = None
     time: datetime | None = None
+    account: str | int | None = None
 
 
-LANE_PLACEHOLDERS: Final = ("id", "type", "kind", "lane")
-"""What a route may make a target mutation lane of: the source's id and type, the kind and the lane of an `Inbound`."""
+LANE_PLACEHOLDERS: Final = ("id", "type", "kind", "lane", "account")
+"""What a route may make a target mutation lane of: the source's id and type, the kind, lane and account of an `Inbound`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +227,8 @@ class ReceiptDraft:
     method: str
     url: str
     state: str
+    account: str = ""
+    """Of the endpoint when it was received: what a later change of it says is not true of what came before."""
     conflict_hash: str = ""
     received_at: datetime | None = None
     """Aware; None: now, by the database's clock."""

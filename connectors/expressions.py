@@ -171,6 +171,20 @@ class Expression:
         except (JMESPathError, TypeError, ValueError, ArithmeticError) as error:
             raise Unreadable(f"{self.setting} ({self.text}) cannot be applied to this item: {error}") from None
 
+    def is_there(self, value: Any, headers: Headers, envelope: Any = None) -> bool:
+        """Whether a member stands where a plain path leads, be it null. False for an expression that is more than a plain path."""
+        try:
+            path = self.path()
+        except ValueError:
+            return False
+        found: Any = _scope(value, headers, envelope)
+        for step in path:
+            known = found if isinstance(found, Mapping) else dict(enumerate(found)) if isinstance(found, list) else {}
+            if step not in known:
+                return False
+            found = known[step]
+        return bool(path)
+
     def path(self) -> tuple[str | int, ...]:
         """The expression as a plain path (`data.events`, `batches[0].items`, `@`), for exact slices. Raises ValueError if it is more."""
         return tuple(self._steps(self._parsed.parsed))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -19,17 +20,32 @@ _MICROSECONDS_FROM: Final = 10**14
 def identity_text(value: Any) -> str | None:
     """An id as text, digits as they were sent; None for null and for text that is blank.
 
-    Raises Unreadable for what cannot be an id: an object, an array, a float (its digits are lost already).
+    Raises Unreadable for what cannot be an id: an object, an array, true or false (which would be one id with "true"), a float (its
+    digits are lost already).
     """
     if value is None:
         return None
-    if isinstance(value, bool):
-        return "true" if value else "false"
     if isinstance(value, str):
         return value if value.strip() else None
-    if isinstance(value, int | Decimal):
+    if isinstance(value, int | Decimal) and not isinstance(value, bool):
         return str(value)
-    raise Unreadable(f"an id cannot be a {type(value).__name__}")
+    word = {bool: "true or false", dict: "an object", list: "an array"}.get(type(value), f"a {type(value).__name__}")
+    raise Unreadable(f"an id, kind or lane must be text or a number, not {word}")
+
+
+SEPARATORS: Final = ".:/"
+"""Between the type of a record and what happened to it, in the kinds of providers: `order.paid`, `orders/paid`, `jira:issue_updated`."""
+_SEPARATOR: Final = re.compile(f"[{re.escape(SEPARATORS)}]")
+
+
+def type_of_kind(kind: str) -> str:
+    """What stands before the first separator of a kind, the type of its record by default; the kind itself where there is none."""
+    return _SEPARATOR.split(kind, maxsplit=1)[0] or kind
+
+
+def action_of_kind(kind: str) -> str:
+    """What stands behind the last separator of a kind; the kind itself where there is none."""
+    return _SEPARATOR.split(kind)[-1]
 
 
 def members(item: Item) -> Mapping[str, Any]:

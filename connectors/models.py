@@ -54,6 +54,9 @@ class Pack(Pausable):
     id = models.BigAutoField(primary_key=True, db_column="Id")
     namespace = columns.name("Namespace", 64)
     name = columns.name("Name", 100)
+    """As it is installed: one class may be installed several times under different names."""
+    class_name = columns.name("Class", 100, db_default="")
+    """Of the code, as it is registered; empty: the name."""
     version = columns.name("Version", 64)
     incarnation = columns.key("Incarnation", max_length=36, unique=True)
     state = columns.code("State", 16, default=PackState.INSTALLED)
@@ -82,6 +85,11 @@ class Pack(Pausable):
     def __str__(self) -> str:
         return f"{self.name} {self.version}"
 
+    @property
+    def code_name(self) -> str:
+        """Name of its class."""
+        return str(self.class_name or self.name)
+
 
 class Endpoint(models.Model):
     """One ingress URL, `/ingress/<namespace>/<slug>`, of an installed pack."""
@@ -90,6 +98,8 @@ class Endpoint(models.Model):
     pack_id = models.BigIntegerField(db_column="PackId")
     namespace = columns.name("Namespace", 64)
     slug = columns.name("Slug", 100)
+    account = columns.name("Account", db_default="")
+    """Whose records its deliveries are about, where their ids are the sender's own; empty: the slug (`endpoint_facts.account_of`)."""
     signature_scheme = columns.code("SignatureScheme", 64, default="")
     """Empty: the pack's own scheme."""
     public_url = columns.name("PublicUrl", 700, default="")
@@ -201,6 +211,8 @@ class Receipt(models.Model):
     pack_id = models.BigIntegerField(db_column="PackId")
     pack_incarnation = columns.key("PackIncarnation", max_length=36)
     endpoint_id = models.BigIntegerField(db_column="EndpointId")
+    account = columns.name("Account", db_default="")
+    """Its endpoint's, when it was received."""
     idempotency_key = columns.name("IdempotencyKey", 512, null=True)
     idempotency_hash = columns.key("IdempotencyHash", max_length=64, null=True)
     """Digest of the provider's delivery id; NULL without one, so that the unique key then admits every request."""
@@ -277,13 +289,15 @@ class Record(models.Model):
 
     id = models.BigAutoField(primary_key=True, db_column="Id")
     record_key = columns.key("RecordKey", max_length=64, unique=True)
-    """Digest of (namespace, pack name, event kind, source type, source id, source lane)."""
+    """`identity.record_key` of what follows."""
     namespace = columns.name("Namespace", 64)
     pack_name = columns.name("PackName", 100)
     event_kind = columns.name("EventKind")
+    account = columns.name("Account", db_default="")
     source_type = columns.name("SourceType")
     source_id = columns.name("SourceId", 512)
     source_lane = columns.name("SourceLane", 700, default="")
+    """Lane of the newest fact, for people: a lane may be wider than a record, and is no part of its identity."""
     properties = columns.text("Properties")
     """JSON object: property → {"value": exact JSON, "ordinal": the fact that set it}."""
     deleted = models.BooleanField(db_column="Deleted", default=False)

@@ -11,9 +11,10 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from itertools import islice
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Literal
 
 from connectors.delivery import (
+    NO_RECORD,
     Answer,
     Change,
     Headers,
@@ -34,6 +35,9 @@ DEFAULT_MAX_BODY_BYTES: Final = 5 * 1024 * 1024
 
 MOST_ITEMS: Final = 100_000
 """Items of one body that are read: each becomes a row of one transaction, and five MiB may hold two million of them."""
+
+
+Accounts = Literal["endpoint", "delivery", "none"]
 
 
 class Unreadable(ValueError):
@@ -78,6 +82,9 @@ class Pack(ABC):
     max_body_bytes: ClassVar[int] = DEFAULT_MAX_BODY_BYTES
     kept_headers: ClassVar[tuple[str, ...]] = ()
     """Headers stored with the receipt, beside content-type and user-agent. Never one that carries a credential."""
+    accounts: ClassVar[Accounts] = "endpoint"
+    """Whose records a delivery is about. `endpoint`: the ids are the sender's own, so each endpoint (or those that are declared the
+    same `account`) is a sender of its own; `delivery`: `Inbound.account` says; `none`: the provider's ids are unique by themselves."""
     provider_retries: ClassVar[bool] = True
     """Whether the provider sends a refused delivery again by itself."""
 
@@ -144,6 +151,10 @@ class Pack(ABC):
         """
         return of_fixture(type(self))
 
+    def default_source_type(self, kind: str) -> str | None:  # noqa: ARG002  # a default
+        """The type that a record gets from the kind alone; None: the pack does not take it from there. Publishing a route warns by it."""
+        return None
+
     def is_same_fact(self, first: Any, again: Any) -> bool:
         """Whether two payloads of one delivery id say the same though their texts differ (a retry counter). Default: they do not."""
         return bool(first == again)
@@ -180,6 +191,8 @@ def forget(name: str) -> type[Pack] | None:
 
 
 __all__ = [
+    "NO_RECORD",
+    "Accounts",
     "Answer",
     "Change",
     "DuplicatePack",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any, Final, Literal, Self
@@ -21,8 +21,50 @@ PROJECTION: Final = "latest_by_source_full_record_preserve_payload_settled"
 
 InvocationMode = Literal["per_event", "latest_by_source_full_record_preserve_payload_settled"]
 
+Order = Literal["source", "route"]
+BY_ROUTE: Final = "route"
+"""`order` of a projection route whose work of a record waits for no other route's."""
+
+LANE_SEPARATOR: Final = ":"
+MOST_LANE_PARTS: Final = 8
+
 BUILT_IN_COMPANION: Final = "headrace"
 """Companion pack of the flows that ship with Headrace: `record_table`, `http_forward`, `log`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLane:
+    """The order domain of a source record: whose it is, and its parts; no parts = no lane.
+
+    Its identity is hashed over the parts. `text` is for people: ("acct:1", "42") and ("acct", "1:42") read alike and are two lanes.
+    """
+
+    account: str = ""
+    parts: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        return LANE_SEPARATOR.join(self.parts)
+
+    @property
+    def cuts(self) -> str:
+        """Lengths of the parts, so that `of` finds them in the text again; empty for one part or none."""
+        return ",".join(str(len(part)) for part in self.parts) if len(self.parts) > 1 else ""
+
+    @classmethod
+    def of(cls, account: str, text: str, cuts: str = "") -> Self:
+        """The lane that was stored as `text` and `cuts`."""
+        if not cuts:
+            return cls(account, (text,) if text else ())
+        parts, at = [], 0
+        for length in map(int, cuts.split(",")):
+            parts.append(text[at : at + length])
+            at += length + len(LANE_SEPARATOR)
+        return cls(account, tuple(parts))
+
+    def folded(self) -> Self:
+        """With the case of its parts ignored."""
+        return replace(self, parts=tuple(part.casefold() for part in self.parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +134,13 @@ class RouteFacts:
     masks: tuple[str, ...] = ()
     connection: str = ""
     """Name of the connection that `http_forward` posts to; empty for other flows."""
+    order: Order = "source"
+    """What its work waits for: `source`, all work of its companion on the record; `route`, its own alone (projections)."""
+
+    @property
+    def own_route(self) -> str:
+        """The key of a route that has lanes of its own; empty: it shares those of its companion."""
+        return self.key if self.order == BY_ROUTE else ""
 
     @property
     def is_projection(self) -> bool:
@@ -174,6 +223,14 @@ class InboundEvent:
     sibling_keys: tuple[str, ...] = ()
     routed_from: int | None = None
     """Id of the unrouted fact that this is the routed copy of."""
+    account: str = ""
+    """Whose record it is at the provider; empty where the provider's ids are unique by themselves."""
+    lane_cuts: str = ""
+    """Where the parts of `source_lane` end (`SourceLane.cuts`)."""
+
+    @property
+    def lane(self) -> SourceLane:
+        return SourceLane.of(self.account, self.source_lane, self.lane_cuts)
 
     @property
     def event_kind(self) -> str:
@@ -187,10 +244,14 @@ class InboundEvent:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The source record: `type` and `id` as the pack read them (folded if the route says so)."""
+    """The source record: `type` and `id` as the pack read them (folded if the route says so), and whose it is.
+
+    `account` is empty where the provider's ids are unique by themselves.
+    """
 
     type: str
     id: str
+    account: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,8 +76,10 @@ CommitFactory = Callable[["Generation"], AbstractContextManager[None]]
 class Generation:
     """What a flow is given.
 
-    `inputs` are all events of the generation in order, `selected` is the last of them; `attempt` counts from 1; `deadline` is the
-    worker's clock (aware UTC) at which the flow's time-out strikes. `work_id` is the idempotency key for foreign systems.
+    `inputs` are all events of the generation in order, `selected` is the last of them and `source` is its record. A lane may be wider
+    than a record (a customer's orders): then inputs are about several records, each input names its own, and `sources` lists them.
+    `attempt` counts from 1; `deadline` is the worker's clock (aware UTC) at which the flow's time-out strikes. `work_id` is the
+    idempotency key for foreign systems.
     """
 
     work_id: str
@@ -94,6 +96,11 @@ class Generation:
     _commit: CommitFactory | None = field(default=None, repr=False)
     completed: bool = field(default=False, repr=False)
     """True once `commit()` has ended the item in its own transaction."""
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The records that the inputs are about, each once, in the order of their first input."""
+        return tuple(dict.fromkeys(each.source for each in self.inputs))
 
     @contextmanager
     def commit(self) -> Iterator[None]:

@@ -7,7 +7,7 @@ its text, in the folder of the step. Each method is one statement unless it says
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -48,16 +48,9 @@ class EventManager(models.Manager[Table]):
         rows = fetch("read_stored_facts", fact_columns=columns, ids=tuple(ids))
         return [dict(zip(names, row, strict=True)) for row in rows]
 
-    def read_settle_deadlines(
-        self, keys: Mapping[tuple[int, int], Sequence[str]], now: datetime
-    ) -> dict[tuple[int, int, str], datetime]:
-        """(pack id, route id) → source keys, together at most 256; → (pack id, route id, source key) → naive deadline."""
-        scopes, values = [], []
-        for (pack_id, route_id), source_keys in keys.items():
-            scopes.append("(PackId = %s AND RouteId = %s AND SourceKey IN %s AND NextAttemptAt > %s)")
-            values += [pack_id, route_id, tuple(source_keys), now]
-        rows = fetch("read_settle_deadlines", values, scopes=" OR ".join(scopes))
-        return {(row[0], row[1], row[2]): row[3] for row in rows}
+    def read_settle_deadlines(self, keys: Sequence[str], now: datetime) -> dict[str, datetime]:
+        """Projection keys, at most 256 → naive deadline of those with an open burst."""
+        return dict(fetch("read_settle_deadlines", keys=tuple(keys), now=now))
 
     def read_inputs(self, ranges: Sequence[tuple[str, int, int]]) -> list[tuple[str, EventRow]]:
         """(projection key, after ordinal, through ordinal) → (projection key, event) in order."""

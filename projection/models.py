@@ -35,10 +35,14 @@ class Event(models.Model):
     route_snapshot = columns.text("RouteSnapshot", null=True)
     event_kind = columns.name("EventKind")
     provider_kind = columns.name("ProviderKind")
+    account = columns.name("Account", db_default="")
+    """Whose record it is at the provider; empty where the provider's ids are unique by themselves."""
     source_type = columns.name("SourceType")
     source_id = columns.name("SourceId", SOURCE_ID_LENGTH)
     source_key = columns.key("SourceKey", max_length=64)
     source_lane = columns.name("SourceLane", 700)
+    lane_cuts = columns.code("LaneCuts", 64, db_default="")
+    """Where the parts of the lane end in its readable text (`facts.SourceLane`)."""
     target_mutation_lane = columns.name("TargetMutationLane", 700, default="")
     delivery_id = columns.name("DeliveryId", 255)
     delivery_key = columns.key("DeliveryKey", max_length=64, unique=True)
@@ -68,7 +72,7 @@ class Event(models.Model):
         db_table = "_System_ConnectorEvent"
         indexes = [
             models.Index(fields=["projection_key", "enqueue_ordinal", "id"], name="ix_event_range"),
-            models.Index(fields=["pack_id", "route_id", "source_key", "next_attempt_at"], name="ix_event_settle"),
+            models.Index(fields=["projection_key", "next_attempt_at"], name="ix_event_burst"),
             models.Index(fields=["namespace", "enqueue_ordinal"], name="ix_event_ordinal"),
             models.Index(fields=["receipt_id"], name="ix_event_receipt"),
             models.Index(fields=["source_id"], name="ix_event_source"),
@@ -98,6 +102,7 @@ class WorkItem(models.Model):
     work_type = columns.name("WorkType", 100)
     execution_class = columns.code("ExecutionClass", 16, choices=[(c.value, c.value) for c in ExecutionClass])
     source_scope_key = columns.key("SourceScopeKey", max_length=64)
+    account = columns.name("Account", db_default="")
     source_lane = columns.name("SourceLane", 700)
     lane_key = columns.key("LaneKey", max_length=64, null=True)
     lane_holder_key = columns.key("LaneHolderKey", max_length=64, null=True, unique=True)

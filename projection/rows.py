@@ -126,7 +126,7 @@ class LaneRow:
 
 EVENT_COLUMNS: Final = (
     "Id, EnqueueOrdinal, ProviderKind, SourceType, SourceId, DeliveryId, ProviderTimestamp, Payload, PayloadSha256, CreatedDate, "
-    "ReplayOfEventId"
+    "ReplayOfEventId, Account"
 )
 """The columns of an EventRow: `{event_columns}` in the SQL texts."""
 
@@ -146,6 +146,7 @@ class EventRow:
     payload_sha256: str
     created: datetime
     replay_of_event_id: int | None
+    account: str = ""
 
     @classmethod
     def of(cls, row: tuple[Any, ...]) -> Self:
@@ -153,8 +154,8 @@ class EventRow:
 
 
 FACT_COLUMNS: Final = (
-    "Id, Namespace, PackId, PackIncarnation, ReceiptId, RouteSnapshot, ProviderKind, SourceType, SourceId, SourceLane, "
-    "TargetMutationLane, DeliveryId, DeliveryKey, DeliverySequence, EnqueueOrdinal, ProviderTimestamp, Payload, PayloadSha256, "
+    "Id, Namespace, PackId, PackIncarnation, ReceiptId, RouteSnapshot, ProviderKind, Account, SourceType, SourceId, SourceLane, "
+    "LaneCuts, TargetMutationLane, DeliveryId, DeliveryKey, DeliverySequence, EnqueueOrdinal, ProviderTimestamp, Payload, PayloadSha256, "
     "ProjectionKey, ReplayOfEventId, NextAttemptAt, CreatedDate, ErasureId"
 )
 """The columns of a stored fact (`admission/stored_events.py`): `{fact_columns}` in the SQL texts."""

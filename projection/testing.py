@@ -40,6 +40,9 @@ ROUTE: Final = RouteFacts(
 """A projection route to `log`; change what your test is about with `make_route`."""
 
 
+UNSAID: Final = Source("record", "1")
+
+
 def make_route(**changes: Any) -> RouteFacts:
     """`ROUTE` with some members changed, e.g. `make_route(connection="crm", retry=RetryPolicy(cap=60))`."""
     return replace(ROUTE, **changes)
@@ -51,18 +54,20 @@ def make_input(
     ordinal: int = 1,
     event_id: int | None = None,
     kind: str = "record.propertyChange",
-    source: tuple[str, str] = ("record", "1"),
+    source: tuple[str, str] | None = None,
+    account: str = "",
     delivery_id: str | None = None,
     provider_time: datetime | None = None,
     replay_of_event_id: int | None = None,
 ) -> Input:
-    """One event as a flow sees it. `payload` is the exact text (str), or a value that is written as JSON."""
+    """One event as a flow sees it. `payload` is the exact text (str), or a value that is written as JSON. Without a `source` it is of the
+    source of the generation that it is given to."""
     text = payload if isinstance(payload, str) else dump({} if payload is None else payload)
     return Input(
         event_id=ordinal if event_id is None else event_id,
         ordinal=ordinal,
         kind=kind,
-        source=Source(*source),
+        source=UNSAID if source is None else Source(*source, account),
         delivery_id=f"delivery-{ordinal}" if delivery_id is None else delivery_id,
         provider_time=provider_time,
         payload=text,
@@ -77,6 +82,7 @@ def make_generation(
     route: RouteFacts = ROUTE,
     attempt: int = 1,
     source: tuple[str, str] = ("record", "1"),
+    account: str = "",
     kind: str = "record.propertyChange",
     timeout: float = DEFAULT_TIMEOUT_SECONDS,
     atomic: bool = False,
@@ -88,7 +94,9 @@ def make_generation(
     flows as in production.
     """
     inputs = tuple(
-        each if isinstance(each, Input) else make_input(each, ordinal=place, kind=kind, source=source)
+        _of(each, Source(*source, account))
+        if isinstance(each, Input)
+        else make_input(each, ordinal=place, kind=kind, source=source, account=account)
         for place, each in enumerate(payloads or ({},), start=1)
     )
     lane = ":".join(source)
@@ -98,13 +106,17 @@ def make_generation(
         deadline=datetime.now(UTC) + timedelta(seconds=timeout),
         namespace=route.namespace,
         route=route,
-        source=Source(*source),
+        source=Source(*source, account),
         source_lane=lane,
         selected=inputs[-1],
         inputs=inputs,
         projection_key=f"csp:{digest('test', lane)}" if route.is_projection else None,
         _commit=None if atomic else _commit,
     )
+
+
+def _of(each: Input, source: Source) -> Input:
+    return replace(each, source=source) if each.source is UNSAID else each
 
 
 def _commit(_generation: Generation) -> AbstractContextManager[None]:

@@ -111,14 +111,17 @@ def _values(namespace: str, size: Size) -> dict[str, Any]:
     length = timedelta(days=DAYS)
     blocks = [(key, route[1]) for key, route in ROUTES.items() for _ in range(route[4])]
     ordinal = models.Namespace.objects.get(name=namespace).next_enqueue_ordinal
+    parts = _parts("x", "source_type source_id pack_name delivery_id route_key incarnation event_kind version")
+    namespace_part = f"'{len(namespace)}:{namespace}'"
     texts = {
         "keys": _literals(key for key, _ in blocks),
         "types": _literals(source_type for _, source_type in blocks),
         "packs": _literals(PACKS),
         "errors": _literals(ERRORS),
         "fingerprints": _literals(fingerprint(error.replace("#", "7")) for error in ERRORS),
-        "namespace_part": f"'{len(namespace)}:{namespace}'",
-        **_parts("x", "source_type source_id pack_name delivery_id route_key incarnation event_kind version"),
+        "namespace_part": namespace_part,
+        "item": f"SHA2(CONCAT({namespace_part}, {parts['pack_name']}, '0:5:event', {parts['delivery_id']}, '1:0'), 256)",
+        **parts,
         **_parts("x", "companion_pack companion_flow work_type lane"),
         **{f"event_{name}": part for name, part in _parts("e", "namespace event_kind source_lane delivery_key").items()},
         **{f"event_{name}": part for name, part in _parts("e", "projection_key source_type source_id").items()},

@@ -16,11 +16,11 @@ INSERT INTO `_System_ConnectorEvent`
 SELECT %(event)s + x.n, %(namespace)s, x.PackId, x.Incarnation, %(receipt)s + x.n DIV 10, x.n MOD 10,
   IF(x.Routed, x.RouteId, NULL), IF(x.Routed, x.Version, NULL), IF(x.Routed, x.Snapshot, NULL),
   IF(x.Routed, x.EventKind, x.ProviderKind), x.ProviderKind,
-  x.SourceType, x.SourceId, SHA2(CONCAT({source_type}, {source_id}), 256), x.Lane, '', x.DeliveryId,
-  SHA2(CONCAT({namespace_part}, {pack_name}, {delivery_id}, IF(x.Routed, {route_key}, '0:')), 256),
+  x.SourceType, x.SourceId, SHA2(CONCAT('0:', {source_type}, {source_id}), 256), x.Lane, '', x.DeliveryId,
+  IF(x.Routed, SHA2(CONCAT('64:', {item}, {route_key}), 256), {item}),
   x.n MOD 10, %(ordinal)s + x.n, x.Payload, SHA2(x.Payload, 256),
   IF(x.Routed AND x.Projects, CONCAT('csp:', SHA2(CONCAT({namespace_part}, {incarnation}, {event_kind}, {route_key}, {version},
-    {companion_pack}, {companion_flow}, {work_type}, {lane}), 256)), NULL),
+    {companion_pack}, {companion_flow}, {work_type}, '0:', {lane}), 256)), NULL),
   'work_item', 'skipped', 0, %(begins)s + INTERVAL x.n * %(step)s MICROSECOND
 FROM (
   SELECT y.n, r.Id AS RouteId, r.Version, r.Snapshot, r.EventKind, r.RouteKey, r.CompanionPack, r.CompanionFlow, r.WorkType, r.PackId,
@@ -118,8 +118,8 @@ FROM (
       SELECT v.g * 100 + v.b AS m, v.g, v.b, MOD(v.b, 4) = 0 AS Hot, e.Id AS EventId, e.ProjectionKey, e.Namespace, e.PackId, e.RouteId,
         e.RouteVersion, r.CompanionPack, r.CompanionFlow, r.WorkType, r.QueueClass, e.SourceLane, e.EnqueueOrdinal AS Ordinal,
         e.CreatedDate AS At, e.DeliverySequence,
-        SHA2(CONCAT({event_namespace}, {event_event_kind}, {event_source_lane}), 256) AS ScopeKey,
-        SHA2(CONCAT({event_namespace}, '6:source', {route_companion_pack}, {event_source_lane}), 256) AS LaneKey,
+        SHA2(CONCAT({event_namespace}, {event_event_kind}, '6:source0:', {event_source_lane}), 256) AS ScopeKey,
+        SHA2(CONCAT({event_namespace}, '6:source', {route_companion_pack}, '0:', {event_source_lane}), 256) AS LaneKey,
         CASE WHEN e.ProjectionKey IS NULL THEN CONCAT('evt:', SHA2(CONCAT({event_delivery_key}), 256))
              WHEN v.g IN (0, %(half)s) OR MOD(v.b, 4) <> 0 AND (v.g < %(cold)s OR v.g >= %(half)s AND v.g < %(half)s + %(cold)s)
                THEN CONVERT(e.ProjectionKey USING utf8mb4)
@@ -178,8 +178,8 @@ WHERE w.Id >= %(first)s AND w.Id < %(last)s AND w.LastError IS NOT NULL ORDER BY
 INSERT INTO `_System_ConnectorRecord`
   (RecordKey, Namespace, PackName, EventKind, SourceType, SourceId, SourceLane, Properties, Deleted, LifecycleOrdinal, EventCount,
    LastOrdinal, CreatedAt, UpdatedAt)
-SELECT SHA2(CONCAT({event_namespace}, {route_pack_name}, {event_event_kind}, {event_source_type}, {event_source_id},
-    {event_source_lane}), 256), e.Namespace, r.PackName, e.EventKind, e.SourceType, e.SourceId, e.SourceLane,
+SELECT SHA2(CONCAT({event_namespace}, {route_pack_name}, {event_event_kind}, '0:', {event_source_type},
+    {event_source_id}), 256), e.Namespace, r.PackName, e.EventKind, e.SourceType, e.SourceId, e.SourceLane,
   CONCAT('{"email":{"value":"', v.b, '@example.com","ordinal":', e.EnqueueOrdinal, '},"name":{"value":"', e.SourceLane,
     '","ordinal":', e.EnqueueOrdinal, '}}'),
   v.b MOD 50 = 7, e.EnqueueOrdinal, %(per)s, e.EnqueueOrdinal, e.CreatedDate, e.CreatedDate

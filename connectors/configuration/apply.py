@@ -19,6 +19,7 @@ from connectors.configuration.endpoints import EndpointDraft
 from connectors.configuration.errors import BadConfiguration
 from connectors.configuration.file import MODES, Configuration, ConnectionSection, EndpointSection, PackSection, RouteSection
 from connectors.configuration.live_packs import live_pack, live_packs
+from connectors.configuration.packs import InstallationRefused
 from connectors.configuration.report import Extra, Kind, Report, Step
 from connectors.configuration.routes import RouteDraft
 from connectors.configuration.stored_secrets import Secret
@@ -130,8 +131,15 @@ def _pack(run: _Run, name: str, section: PackSection) -> bool:
         present = live_pack(run.namespace, name)
         shared = {"actor": run.actor, "reason": run.reason}
         if present is None:
-            packs.install(run.namespace, name, version=section.version, settings=section.settings, **shared)
+            packs.install(
+                run.namespace, name, class_name=section.class_, version=section.version, settings=section.settings, **shared
+            )
             return Step("pack", name, "created")
+        if section.class_ is not None and section.class_ != present.code_name:
+            raise InstallationRefused(
+                f"it is installed as class {present.code_name!r}, and the file says {section.class_!r}; "
+                "remove it first, or give the new one another name"
+            )
         if section.version is not None and section.version != present.version:
             upgraded = packs.upgrade(run.namespace, name, version=section.version, settings=section.settings, **shared)
             moved = f"new route versions: {', '.join(upgraded.routes) or 'none'}"
@@ -151,6 +159,7 @@ def _endpoint(run: _Run, pack_name: str, slug: str, section: EndpointSection) ->
             public_url=section.public_url,
             signature=section.signature,
             unverified=section.unverified,
+            account=section.account,
             limits=EndpointLimits(section.max_body_bytes, section.limit, section.concurrency, section.spool),
         )
         if slug not in {line.slug for line in endpoints.lines(run.namespace)}:
@@ -233,6 +242,7 @@ def draft_of(key: str, section: RouteSection) -> RouteDraft:
         settle_seconds=section.settle,
         source_id_case=section.source_id_case,
         target_lane=section.target_lane,
+        order=section.order,
         queue_class=section.queue_class,
         retry=section.retry.policy(),
         limit=section.limit.limit() if section.limit else None,

@@ -14,7 +14,7 @@ from connectors.configuration.change import ConfigurationRefused, NotFound, lock
 from connectors.configuration.live_packs import required_pack
 from connectors.configuration.stored_secrets import Secret, SecretRefused
 from connectors.ingress import endpoint_facts
-from connectors.ingress.endpoint_facts import EndpointFacts
+from connectors.ingress.endpoint_facts import EndpointFacts, account_of
 from connectors.ingress.limit_values import LIMIT_NAMES, EndpointLimits
 from connectors.ingress.paths import ingress_path
 from connectors.models import Endpoint, Pack
@@ -44,6 +44,7 @@ class EndpointDraft:
     public_url: str = ""
     signature: str = ""
     unverified: Unverified = "keep"
+    account: str = ""
     limits: EndpointLimits = field(default_factory=EndpointLimits)
 
 
@@ -57,6 +58,7 @@ class EndpointLine:
     pack: str
     state: str
     path: str
+    account: str
     public_url: str
     signature: str
     unverified: str
@@ -92,6 +94,7 @@ def create(namespace: str, draft: EndpointDraft, *, actor: str, reason: str = ""
             f"endpoint {draft.slug!r} already exists in namespace {namespace!r}; choose another slug, or rotate its secret"
         )
     values = draft.secrets or ()
+    _check_account(row, draft)
     _check_secrets(row, draft, values)
     endpoint = present or Endpoint(namespace=namespace, slug=draft.slug)
     endpoint.created_at = clock.now()
@@ -117,6 +120,7 @@ def change(namespace: str, draft: EndpointDraft, *, actor: str, reason: str = ""
     endpoint = _locked(namespace, draft.slug)
     if endpoint.pack_id != row.id:
         raise EndpointRefused(f"endpoint {draft.slug!r} belongs to a pack other than {draft.pack_name!r}; choose another slug")
+    _check_account(row, draft)
     _check_secrets(row, draft, stored_secrets.in_force(endpoint.secrets) if draft.secrets is None else draft.secrets)
     before = _settings(endpoint)
     _apply(endpoint, draft)
@@ -231,6 +235,7 @@ def _line(row: Endpoint, pack_name: str, now: datetime) -> EndpointLine:
         pack=pack_name,
         state=row.state,
         path=ingress_path(row.namespace, row.slug),
+        account=account_of(row.account, row.slug),
         public_url=row.public_url,
         signature=row.signature_scheme,
         unverified=row.unverified_policy,
@@ -262,6 +267,19 @@ def _no_such_endpoint(namespace: str, slug: str) -> NotFound:
     return NotFound(f"there is no endpoint {slug!r} in namespace {namespace!r}; known: {known}")
 
 
+NO_ACCOUNT: Final = {
+    "delivery": "takes the account from each delivery",
+    "none": "has ids that are unique without an account",
+}
+
+
+def _check_account(row: Pack, draft: EndpointDraft) -> None:
+    """Raises EndpointRefused where an account would be without effect."""
+    why = NO_ACCOUNT.get(packs.pack_class(row.code_name).accounts)
+    if draft.account and why is not None:
+        raise EndpointRefused(f"endpoint {draft.slug!r} sets account, but pack {row.name!r} {why}; remove account")
+
+
 def _check_secrets(row: Pack, draft: EndpointDraft, values: Sequence[Secret]) -> None:
     """Raises EndpointRefused when the scheme needs a secret and there is none, SecretRefused for one that cannot be one."""
     scheme = scheme_of(row, draft.signature)
@@ -282,7 +300,7 @@ def _check_secrets(row: Pack, draft: EndpointDraft, values: Sequence[Secret]) ->
 
 def scheme_of(row: Pack, signature: str) -> pack.SignatureScheme:
     """The signature scheme in force for an endpoint of this pack. Raises NotFound, EndpointRefused."""
-    code = packs.pack_class(row.name)(json.loads(row.settings))
+    code = packs.pack_class(row.code_name)(json.loads(row.settings))
     own = code.scheme()
     if signature and signature != own.name:
         raise EndpointRefused(f"pack {row.name!r} checks deliveries by {own.name}, not {signature}; remove signature")
@@ -291,6 +309,7 @@ def scheme_of(row: Pack, signature: str) -> pack.SignatureScheme:
 
 def _settings(row: Endpoint) -> dict[str, Any]:
     return {
+        "account": row.account,
         "public_url": row.public_url,
         "signature": row.signature_scheme,
         "unverified": row.unverified_policy,
@@ -300,6 +319,7 @@ def _settings(row: Endpoint) -> dict[str, Any]:
 
 
 def _apply(row: Endpoint, draft: EndpointDraft) -> None:
+    row.account = draft.account
     row.public_url = draft.public_url
     row.signature_scheme = draft.signature
     row.unverified_policy = draft.unverified

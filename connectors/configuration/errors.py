@@ -43,7 +43,7 @@ def _names(model: type[BaseModel], path: tuple[str | int, ...]) -> list[str]:
         annotation = annotation.model_fields[part].annotation if _is_model(annotation) else get_args(annotation)[1]
         if get_origin(annotation) is not dict:  # an optional section: `Section | None`
             annotation = next((each for each in get_args(annotation) if _is_model(each)), annotation)
-    return list(annotation.model_fields)
+    return [field.alias or name for name, field in annotation.model_fields.items()]
 
 
 def _is_model(annotation: Any) -> bool:

@@ -12,17 +12,17 @@ from connectors.configuration import endpoints, routes, stored_secrets
 from connectors.configuration.file import MODES
 from connectors.configuration.live_packs import live_packs
 from connectors.ingress.limit_values import EndpointLimits
-from connectors.models import Connection, Endpoint
+from connectors.models import Connection, Endpoint, Pack
 from connectors.states import EndpointState
 from projection.facts import RateLimit, RetryPolicy, RouteFacts
 
 _BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
-_DEFAULT_ROUTE: Final = {"source_id_case": "exact", "target_lane": "", "queue_class": "default"}
+_DEFAULT_ROUTE: Final = {"source_id_case": "exact", "target_lane": "", "order": "source", "queue_class": "default"}
 
 
 def as_table(namespace: str) -> dict[str, Any]:
     """The configuration of a namespace as nested tables; what has its default is left out, and so is a secret without reference."""
-    packs = {row.name: _pack(row.id, row.version, json.loads(row.settings)) for row in live_packs(namespace)}
+    packs = {row.name: _pack(row) for row in live_packs(namespace)}
     connections = {row.name: _connection(row) for row in Connection.objects.filter(namespace=namespace).order_by("name")}
     published = {facts.key: route_section(facts) for facts in routes.all_current(namespace)}
     return {"namespace": namespace, "packs": packs, "connections": connections, "routes": published}
@@ -45,17 +45,18 @@ def as_toml(table: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _pack(pack_id: int, version: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    rows = Endpoint.objects.filter(pack_id=pack_id).exclude(state=EndpointState.REMOVED).order_by("slug")
-    section: dict[str, Any] = {"version": version}
-    if settings:
-        section["settings"] = dict(settings)
-    section["endpoint"] = {row.slug: _endpoint(row) for row in rows}
+def _pack(row: Pack) -> dict[str, Any]:
+    rows = Endpoint.objects.filter(pack_id=row.id).exclude(state=EndpointState.REMOVED).order_by("slug")
+    section: dict[str, Any] = {"class": row.class_name} if row.class_name else {}
+    section["version"] = row.version
+    if settings := json.loads(row.settings):
+        section["settings"] = settings
+    section["endpoint"] = {one.slug: _endpoint(one) for one in rows}
     return section
 
 
 def _endpoint(row: Endpoint) -> dict[str, Any]:
-    section: dict[str, Any] = {}
+    section: dict[str, Any] = {"account": row.account} if row.account else {}
     if row.public_url:
         section["public_url"] = row.public_url
     section |= _references(row.secrets)

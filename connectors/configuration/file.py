@@ -17,6 +17,7 @@ from connectors import durations
 from connectors.configuration.change import DEFAULT_NAMESPACE
 from connectors.configuration.errors import BadConfiguration, sentences
 from connectors.configuration.values import (
+    Account,
     BaseUrl,
     Duration,
     Factor,
@@ -48,6 +49,8 @@ class Section(BaseModel):
 
 
 class EndpointSection(Section):
+    account: Account = ""
+    """Empty: the slug, so that each endpoint is a sender of its own."""
     public_url: BaseUrl = ""
     secrets: SecretReferences | None = None
     """None: whatever is stored stays (a new endpoint then has none)."""
@@ -63,6 +66,8 @@ class EndpointSection(Section):
 
 
 class PackSection(Section):
+    class_: Annotated[Name | None, Field(alias="class")] = None
+    """None: the one that is installed under the name, else the one that is called like it."""
     version: StrictStr | None = None
     settings: dict[str, Any] | None = None
     """None: the stored ones stay; an empty table empties them."""
@@ -118,6 +123,7 @@ class RouteSection(Section):
     """None: the flow's own name."""
     source_id_case: Literal["exact", "fold"] = "exact"
     target_lane: LaneTemplate = ""
+    order: Literal["source", "route"] = "source"
     queue_class: QueueClass = "default"
     retry: RetrySection = RetrySection()
     limit: LimitSection | None = None
@@ -128,6 +134,8 @@ class RouteSection(Section):
     def _fits_its_mode(self) -> RouteSection:
         if self.mode == "per_event" and self.settle:
             raise ValueError("settle is only for projection routes (a per_event route runs each event immediately); remove it")
+        if self.mode == "per_event" and self.order != "source":
+            raise ValueError("order is only for projection routes; to order a per_event route apart, set target_lane")
         return self
 
 

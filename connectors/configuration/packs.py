@@ -1,8 +1,8 @@
 """Packs: install, upgrade, disable, enable, remove. Each is one transaction (or joins its caller's) under the namespace's lock.
 
-An installed pack is a row with an incarnation of its own. An upgrade is a new row of the same name: endpoints move to it, and each
-current route gets a new version for it, so that new events make new projections while pending work keeps its scope; duplicates stay
-known, because delivery keys are made from the pack's name.
+An installed pack is a row with an incarnation of its own: a class under a name, by default the class's own. An upgrade is a new row
+of the same name: endpoints move to it, and each current route gets a new version for it, so that new events make new projections
+while pending work keeps its scope; duplicates stay known, because delivery keys are made from the pack's name.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from connectors.configuration import routes
 from connectors.configuration.change import ConfigurationRefused, NotFound, known_names, lock_namespace, one_unit
 from connectors.configuration.live_packs import live_pack, required_pack
 from connectors.configuration.pausing import inherited
+from connectors.configuration.values import name as pack_name
 from connectors.models import Endpoint, Pack, Receipt
 from connectors.states import EndpointState, PackState
 from projection.database import clock
@@ -55,23 +56,28 @@ def install(
     *,
     actor: str,
     reason: str = "",
+    class_name: str | None = None,
     version: str | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> Pack:
     """A new incarnation of a pack that is not installed; the namespace is made at its first use.
 
-    `version` None = the code's own; another one than the code's is refused. Raises NotFound for an unknown pack,
-    InstallationRefused when it is installed already or its settings are wrong.
+    `class_name`: the pack class, where the name is not the class's own: one class may be installed under several names. `version`
+    None = the code's own; another one than the code's is refused. Raises NotFound for an unknown pack, InstallationRefused when it is
+    installed already, has the name of another class, or its settings are wrong.
     """
-    stored_settings = _checked_settings(name, version, settings or {})
+    code_name = class_name or name
+    _refuse_misleading(name, code_name)
+    stored_settings = _checked_settings(name, code_name, version, settings or {})
     lock_namespace(namespace)
     present = live_pack(namespace, name)
     if present is not None:
         raise InstallationRefused(
             f"pack {name!r} is already {present.state} in namespace {namespace!r} (version {present.version}); use `packs upgrade`"
         )
-    row = _insert(namespace, name, stored_settings)
-    audit_log.record(actor, "pack.install", f"{namespace}/{name}", reason, detail={"version": row.version, "id": row.id})
+    row = _insert(namespace, name, code_name, stored_settings)
+    detail = {"class": code_name, "version": row.version, "id": row.id}
+    audit_log.record(actor, "pack.install", f"{namespace}/{name}", reason, detail=detail)
     return row
 
 
@@ -91,8 +97,8 @@ def upgrade(
     """
     lock_namespace(namespace)
     old = _locked(namespace, name)
-    kept = _checked_settings(name, version, json.loads(old.settings) if settings is None else settings)
-    new = _insert(namespace, name, kept, like=old)
+    kept = _checked_settings(name, old.code_name, version, json.loads(old.settings) if settings is None else settings)
+    new = _insert(namespace, name, old.code_name, kept, like=old)
     Pack.objects.filter(id=old.id).update(state=PackState.REMOVED, removed_at=clock.now())
     moved = Endpoint.objects.filter(pack_id=old.id).update(pack_id=new.id)
     followers = [facts for facts in routes.all_current(namespace) if facts.pack_id == old.id]
@@ -117,7 +123,7 @@ def configure(namespace: str, name: str, settings: Mapping[str, Any], *, actor: 
     """
     lock_namespace(namespace)
     row = _locked(namespace, name)
-    text = _checked_settings(name, None, settings)
+    text = _checked_settings(name, row.code_name, None, settings)
     if json.loads(row.settings) == json.loads(text):
         return False
     Pack.objects.filter(id=row.id).update(settings=text)
@@ -164,9 +170,27 @@ def _locked(namespace: str, name: str) -> Pack:
     return Pack.objects.select_for_update().get(id=required_pack(namespace, name).id)
 
 
-def _checked_settings(name: str, version: str | None, settings: Mapping[str, Any]) -> str:
+def _refuse_misleading(name: str, code_name: str) -> None:
+    """Raises InstallationRefused for an install that is called like another class, NotFound for a class that is not there."""
+    try:
+        pack_name(name)
+    except ValueError as error:
+        raise InstallationRefused(f"the name of a pack: {error}") from None
+    if name != code_name and pack.find(name) is not None:
+        raise InstallationRefused(
+            f"{name!r} is the name of another pack class; choose another name for this install of {code_name!r}"
+        )
+    if name == code_name and pack.find(name) is None:
+        known = ", ".join(sorted(pack.registered())) or "none"
+        raise NotFound(
+            f"there is no pack class {name!r}; known: {known} (add others through HEADRACE_APPS). To install one of them under the "
+            f"name {name!r}, give its class (--class, or class = in the file)"
+        )
+
+
+def _checked_settings(name: str, code_name: str, version: str | None, settings: Mapping[str, Any]) -> str:
     """JSON text of settings that the pack's code accepts. Raises NotFound, InstallationRefused."""
-    code = pack_class(name)
+    code = pack_class(code_name)
     if version is not None and version != code.version:
         raise InstallationRefused(
             f"pack {name!r} is version {code.version} here, not {version}; install the code of version {version} first"
@@ -179,11 +203,12 @@ def _checked_settings(name: str, version: str | None, settings: Mapping[str, Any
     return text
 
 
-def _insert(namespace: str, name: str, settings: str, *, like: Pack | None = None) -> Pack:
+def _insert(namespace: str, name: str, code_name: str, settings: str, *, like: Pack | None = None) -> Pack:
     return Pack.objects.create(
         namespace=namespace,
         name=name,
-        version=pack_class(name).version,
+        class_name="" if code_name == name else code_name,
+        version=pack_class(code_name).version,
         incarnation=str(uuid.uuid4()),
         state=like.state if like else PackState.INSTALLED,
         discard_when_disabled=like.discard_when_disabled if like else False,

@@ -16,11 +16,13 @@ from connectors.configuration.change import ConfigurationRefused, NotFound, know
 from connectors.configuration.live_packs import required_pack
 from connectors.configuration.pausing import inherited
 from connectors.models import Connection, Pack, Route
+from connectors.registry import installed_packs
 from projection import flows
 from projection.database import clock
-from projection.facts import PROJECTION, InvocationMode, RateLimit, RetryPolicy, RouteFacts, companion_of
+from projection.facts import BY_ROUTE, PROJECTION, InvocationMode, Order, RateLimit, RetryPolicy, RouteFacts, companion_of
 
 FORWARD_FLOW: Final = "http_forward"
+TYPES_SHOWN: Final = 5
 
 
 class RouteRefused(ConfigurationRefused):
@@ -47,6 +49,7 @@ class RouteDraft:
     limit: RateLimit | None = None
     masks: tuple[str, ...] = ()
     connection: str = ""
+    order: Order = "source"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +148,11 @@ def _faults(draft: RouteDraft) -> Iterator[str]:
         )
     if draft.settle_seconds and not projected:
         yield f"route {draft.key!r} is per_event but sets settle. Each event runs immediately; remove settle"
+    if draft.order == BY_ROUTE and not projected:
+        yield (
+            f"route {draft.key!r} is per_event but sets order. "
+            "To order its work apart from other routes, remove order and set target_lane"
+        )
     if draft.flow == FORWARD_FLOW and not draft.connection:
         yield f'route {draft.key!r} uses http_forward without a connection; add connection = "…"'
 
@@ -251,6 +259,25 @@ def _differences(before: RouteFacts | None, after: RouteFacts) -> tuple[str, ...
 
 
 def _warnings(facts: RouteFacts) -> tuple[str, ...]:
-    if flows.find(facts.flow_name) is not None:
-        return ()
-    return (_missing_flow(facts.key, facts.flow_name) + "its work waits until its package is added to HEADRACE_APPS",)
+    found = []
+    if flows.find(facts.flow_name) is None:
+        found.append(_missing_flow(facts.key, facts.flow_name) + "its work waits until its package is added to HEADRACE_APPS")
+    types = _types_of_kinds(facts) if facts.is_projection else []
+    if len(types) > 1:
+        found.append(
+            f"route {facts.key!r} takes kinds whose record types differ ({', '.join(types[:TYPES_SHOWN])}), so events of one id are not "
+            f"ordered or collected together; set source_type in the settings of pack {facts.pack_name!r} if they are of one record"
+        )
+    return tuple(found)
+
+
+def _types_of_kinds(facts: RouteFacts) -> list[str]:
+    """The record types that the pack gives the route's kinds by their names alone; [] where it does not. `*` says nothing."""
+    try:
+        pack = installed_packs.of(facts.pack_id)
+    except installed_packs.PackNotLoaded:
+        return []
+    kinds = [pattern for pattern in facts.provider_kinds if pattern != "*"]
+    samples = [f"{kind[:-1]}{end}" for kind in kinds if kind.endswith("*") for end in ("a", "b")]
+    samples += [kind for kind in kinds if not kind.endswith("*")]
+    return sorted({found for kind in samples if (found := pack.default_source_type(kind)) is not None})

@@ -34,11 +34,28 @@ def name(text: str) -> str:
     return text
 
 
+ACCOUNT_LENGTH: Final = 190
+NAME_LENGTH: Final = 190
+"""Characters of a kind or source type."""
+
+
+def account(text: str) -> str:
+    """Whose data an endpoint receives, in the operator's words. Raises ValueError."""
+    if text.strip() != text or not text.isprintable() or len(text) > ACCOUNT_LENGTH:
+        raise ValueError(f"{text!r} must be at most {ACCOUNT_LENGTH} printable characters without spaces at the start or end")
+    return text
+
+
 def provider_kind(text: str) -> str:
-    """A provider's kind, `*`, or a prefix with `.*` at its end. Raises ValueError."""
-    bare = "" if text == "*" else text.removesuffix(".*")
-    if text.strip() != text or not text or "*" in bare or len(text) > 190:
-        raise ValueError(f'{text!r} must be a provider kind, "*" for all kinds, or "prefix.*" for all that start with the prefix')
+    """A provider's kind, `*`, or a prefix up to a separator and `*`: `contact.*`, `orders/*`, `jira:*`. Raises ValueError."""
+    bare = "" if text == "*" else text.removesuffix("*")
+    if text.strip() != text or not text or "*" in bare or len(text) > NAME_LENGTH:
+        raise ValueError(
+            f'{text!r} must be a provider kind, "*" for all kinds, or a prefix with * for all that start with it, such as "orders/*"; '
+            f"at most {NAME_LENGTH} characters"
+        )
+    if bare != text and bare and bare[-1].isalnum():
+        raise ValueError(f'{text!r} has no separator before *; write the kinds out, or a prefix that ends with one ("orders/*")')
     return text
 
 
@@ -134,6 +151,7 @@ ProviderKinds = Annotated[tuple[Annotated[StrictStr, AfterValidator(provider_kin
 SecretReference = Annotated[StrictStr, AfterValidator(secret_reference)]
 SecretReferences = Annotated[tuple[SecretReference, ...], AfterValidator(_some), Field(max_length=2)]
 WebUrl = Annotated[StrictStr, AfterValidator(web_url)]
+Account = Annotated[StrictStr, AfterValidator(account)]
 BaseUrl = Annotated[StrictStr, AfterValidator(base_url)]
 MaskPath = Annotated[StrictStr, AfterValidator(mask)]
 LaneTemplate = Annotated[StrictStr, AfterValidator(lane_template)]

@@ -28,7 +28,7 @@ from connectors import http_client
 from connectors.flows import connections
 from connectors.flows.connections import Destination
 from projection.exact_json import NotJson, dump, parse
-from projection.facts import ALIVE, Input, Outage, Seen
+from projection.facts import ALIVE, Input, Outage, Seen, Source
 from projection.flows import DeadLetter, Generation, RetryLater, Unavailable, flow
 from projection.limits import destinations
 from projection.safe_text import storable
@@ -153,7 +153,7 @@ def envelope(generation: Generation) -> str:
             "replay_of_work_id": generation.replay_of_work_id,
             "namespace": generation.namespace,
             "route": generation.route.key,
-            "source": {"type": generation.source.type, "id": generation.source.id},
+            "source": _source(generation.source),
             "attempt": generation.attempt,
         }
     )
@@ -168,11 +168,16 @@ def _input_text(each: Input) -> str:
             "event_id": each.event_id,
             "ordinal": each.ordinal,
             "kind": each.kind,
+            "source": _source(each.source),
             "delivery_id": each.delivery_id,
             "provider_time": _iso(each.provider_time) if each.provider_time else None,
         }
     )
     return f'{head[:-1]},"payload":{_exact(each.payload)}}}'
+
+
+def _source(source: Source) -> dict[str, str]:
+    return {"account": source.account, "type": source.type, "id": source.id}
 
 
 def _exact(payload: str) -> str:

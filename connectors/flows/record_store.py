@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -11,7 +11,8 @@ from typing import Any, Final
 from connectors.flows.record_fold import RecordState, properties_of, properties_text
 from projection.database.catalogue import Sender
 from projection.database.clock import now, to_db
-from projection.identity import digest
+from projection.facts import Source
+from projection.identity import record_key
 
 sql: Final = Sender(Path(__file__).parent)
 
@@ -27,14 +28,17 @@ class RecordIdentity:
     namespace: str
     pack_name: str
     event_kind: str
+    account: str
+    """Tells apart records that share an id: a provider's accounts (HubSpot portals) number their records each for themselves."""
     source_type: str
     source_id: str
-    source_lane: str
-    """Tells apart records that share an id: a provider's accounts (HubSpot portals) number their records each for themselves."""
+    source_lane: str = field(default="", compare=False)
+    """For people: the lane may be wider than the record."""
 
     @property
     def key(self) -> str:
-        return digest(self.namespace, self.pack_name, self.event_kind, self.source_type, self.source_id, self.source_lane)
+        source = Source(self.source_type, self.source_id, self.account)
+        return record_key(self.namespace, self.pack_name, self.event_kind, source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +106,7 @@ def _columns(identity: RecordIdentity) -> tuple[str, ...]:
         identity.namespace,
         identity.pack_name,
         identity.event_kind,
+        identity.account,
         identity.source_type,
         identity.source_id,
         identity.source_lane,

@@ -1,8 +1,9 @@
 """Flow `record_table`: folds the inputs of a source into one live, browsable record (`connectors.models.Record`).
 
 Atomic: what it writes commits together with the end of the work item, so each fact is folded exactly once. `record_fold` says what
-a fact does; the record is known by (namespace, pack name, event kind, source type, source id, source lane), so it outlives pack
-upgrades and new versions of its route, and two routes with one event kind feed the same record.
+a fact does; the record is known by (namespace, pack name, event kind, account, source type, source id), so it outlives pack upgrades
+and new versions of its route, and two routes with one event kind feed the same record. Where a lane is wider than a record, each
+input is folded into the record of its own source.
 """
 
 from __future__ import annotations
@@ -32,20 +33,25 @@ def record_table(generations: list[Generation]) -> None:
     """
     facts: dict[RecordIdentity, Facts] = {}
     for generation in generations:
-        facts.setdefault(record_of(generation), []).extend(_facts_of(generation))
+        pack = installed_packs.of(generation.route.pack_id)
+        for each in generation.inputs:
+            facts.setdefault(record_of(generation, each), []).append((each, _change(pack, each)))
     locked = lock_records(facts)
     write_records([(locked[one], _folded(locked[one].state, one, known)) for one, known in facts.items()])
 
 
-def record_of(generation: Generation) -> RecordIdentity:
-    """The record that a generation is about."""
-    route, source = generation.route, generation.source
-    return RecordIdentity(generation.namespace, route.pack_name, route.event_kind, source.type, source.id, generation.source_lane)
-
-
-def _facts_of(generation: Generation) -> Facts:
-    pack = installed_packs.of(generation.route.pack_id)
-    return [(each, _change(pack, each)) for each in generation.inputs]
+def record_of(generation: Generation, fact: Input) -> RecordIdentity:
+    """The record that an input of a generation is about."""
+    route, source = generation.route, fact.source
+    return RecordIdentity(
+        generation.namespace,
+        route.pack_name,
+        route.event_kind,
+        source.account,
+        source.type,
+        source.id,
+        generation.source_lane,
+    )
 
 
 def _change(pack: Pack, fact: Input) -> Change:

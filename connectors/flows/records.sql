@@ -9,9 +9,9 @@ SELECT RecordKey, Id FROM `_System_ConnectorRecord` WHERE RecordKey IN %(keys)s
 -- An empty row for each new record. A row that another transaction inserts at the same time is awaited and then left as it is, so
 -- that two routes that feed one record never overwrite each other. (Only placeholders: the driver makes one multi-row text of it.)
 INSERT INTO `_System_ConnectorRecord`
-  (RecordKey, Namespace, PackName, EventKind, SourceType, SourceId, SourceLane, Properties, Deleted, LifecycleOrdinal, EventCount, LastOrdinal,
-   CreatedAt, UpdatedAt)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+  (RecordKey, Namespace, PackName, EventKind, Account, SourceType, SourceId, SourceLane, Properties, Deleted, LifecycleOrdinal,
+   EventCount, LastOrdinal, CreatedAt, UpdatedAt)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 ON DUPLICATE KEY UPDATE RecordKey = VALUES(RecordKey)
 
 -- name: lock_records
@@ -22,9 +22,9 @@ FROM `_System_ConnectorRecord` WHERE Id IN %(ids)s ORDER BY Id FOR UPDATE
 -- name: write_records
 -- Writes locked rows back; every row exists, so nothing is inserted. (A multi-row text, as above.)
 INSERT INTO `_System_ConnectorRecord`
-  (Id, RecordKey, Namespace, PackName, EventKind, SourceType, SourceId, SourceLane, Properties, Deleted, MergedInto, LifecycleOrdinal, EventCount,
-   LastOrdinal, CreatedAt, UpdatedAt)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+  (Id, RecordKey, Namespace, PackName, EventKind, Account, SourceType, SourceId, SourceLane, Properties, Deleted, MergedInto,
+   LifecycleOrdinal, EventCount, LastOrdinal, CreatedAt, UpdatedAt)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 ON DUPLICATE KEY UPDATE Properties = VALUES(Properties), Deleted = VALUES(Deleted), MergedInto = VALUES(MergedInto),
   LifecycleOrdinal = VALUES(LifecycleOrdinal), EventCount = VALUES(EventCount), LastOrdinal = VALUES(LastOrdinal),
   UpdatedAt = VALUES(UpdatedAt)

@@ -32,6 +32,8 @@ Availability = Literal["open", "disabled", "discarding", "broken"]
 its pack or secrets cannot be loaded (the log says why)."""
 
 
+COLUMNS: Final = 18
+"""Of a row of `find_endpoint`."""
 GONE: Final = frozenset({EndpointState.REMOVED, PackState.REMOVED})
 
 
@@ -45,6 +47,7 @@ class EndpointFacts:
     availability: Availability
     pack_id: int
     pack_name: str
+    """As it is installed."""
     pack_incarnation: str
     pack: Pack | None
     kept_secrets: secrets.Kept = field(repr=False)
@@ -53,6 +56,8 @@ class EndpointFacts:
     unverified_policy: str
     unverified_until: datetime | None
     limits: EndpointLimits
+    account: str
+    """Whose records its deliveries are about, where their ids are the sender's own."""
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -87,6 +92,11 @@ def keeps_unverified(policy: str, until: datetime | None, now: datetime) -> bool
     return policy == "keep" and until is not None and now < until
 
 
+def account_of(own: str, slug: str) -> str:
+    """The account of an endpoint: its own, else its slug, so that each endpoint is a sender of its own."""
+    return own or slug
+
+
 def public_base(own: str) -> str:
     """Scheme, host and prefix of an endpoint's URL: its own `public_url`, else HEADRACE_PUBLIC_URL; empty = as each request says."""
     return str(own or settings.HEADRACE_PUBLIC_URL).rstrip("/")
@@ -115,7 +125,7 @@ find: Final = TimedCache[tuple[str, str], EndpointFacts | None](_load_in_time, l
 
 def facts_of(row: tuple[Any, ...]) -> EndpointFacts:
     """The facts of a row of `find_endpoint`."""
-    code = _pack(row[11], row[15], row[2])
+    code = _pack(row[16] or row[11], row[15], row[2])
     kept = _secrets(row[4], row[2])
     return EndpointFacts(
         id=row[0],
@@ -131,6 +141,7 @@ def facts_of(row: tuple[Any, ...]) -> EndpointFacts:
         unverified_policy=row[5],
         unverified_until=clock.from_db(row[6]),
         limits=EndpointLimits.of(row[7]),
+        account=account_of(row[17], row[2]),
     )
 
 

@@ -34,6 +34,7 @@ def draft_of(endpoint: EndpointFacts, request: IngressRequest) -> ReceiptDraft:
         method=request.method,
         url=storable(request.url.partition("?")[0]),
         state=ReceiptState.PENDING.value,
+        account=endpoint.account,
     )
 
 

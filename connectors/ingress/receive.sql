@@ -4,7 +4,7 @@
 -- One endpoint with its pack, by namespace and slug. No lock. 0 rows: there is none (or its pack row is gone).
 -- The caller compares both names again: a collation may find another one. Index: ux_endpoint_slug, then the pack by id.
 SELECT e.Id, e.Namespace, e.Slug, e.PublicUrl, e.Secrets, e.UnverifiedPolicy, e.UnverifiedUntil, e.Limits, e.State, e.DiscardWhenDisabled,
-       p.Id, p.Name, p.Incarnation, p.State, p.DiscardWhenDisabled, p.Settings
+       p.Id, p.Name, p.Incarnation, p.State, p.DiscardWhenDisabled, p.Settings, p.Class, e.Account
 FROM `_System_ConnectorEndpoint` e
 JOIN `_System_ConnectorPack` p ON p.Id = e.PackId
 WHERE e.Namespace = %(namespace)s AND e.Slug = %(slug)s
@@ -15,11 +15,11 @@ WHERE e.Namespace = %(namespace)s AND e.Slug = %(slug)s
 -- ReceivedAt: now, or (a delivery that was spooled) when it arrived.
 INSERT INTO `_System_ConnectorReceipt`
   (Namespace, PackId, PackIncarnation, EndpointId, IdempotencyKey, IdempotencyHash, ConflictHash, Body, BodySha256, Headers, Method, Url,
-   ReceivedAt, State, Attempts, ErasureId)
+   ReceivedAt, State, Attempts, ErasureId, Account)
 VALUES
   (%(namespace)s, %(pack_id)s, %(pack_incarnation)s, %(endpoint_id)s, %(idempotency_key)s, %(idempotency_hash)s, %(conflict_hash)s,
    %(body)s, %(body_sha256)s, %(headers)s, %(method)s, %(url)s, COALESCE(%(received_at)s, UTC_TIMESTAMP(6)),
-   %(state)s, 0, %(erasure_id)s)
+   %(state)s, 0, %(erasure_id)s, %(account)s)
 
 -- name: read_first_receipt
 -- Id, body hash and erasure of the receipt that stands for a delivery id; and, where something of it was rejected, what it was read by

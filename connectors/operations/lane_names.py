@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from connectors.models import Namespace
+from projection.facts import SourceLane
 from projection.identity import lane_key
 from projection.inspection.lane_reads import lane_names
 from projection.models import LaneHold, WorkItem
@@ -23,33 +24,36 @@ class NamedLane:
     namespace: str
     lane_key: str
     lane: str
+    account: str = ""
 
 
 def find_lanes(text: str) -> list[NamedLane]:
-    """The lanes that `text` names: none, one, or one for each companion and namespace that knows the source.
+    """The lanes that `text` names: none, one, or one for each account, companion and namespace that knows the source.
 
     Three queries, and one or two for each lane that the text may mean.
     """
     if _KEY.fullmatch(text):
         return _by_keys([text])
     candidates = {
-        key for namespace in Namespace.objects.values_list("name", flat=True) if (key := lane_key(namespace, "", "", text))
+        key
+        for namespace in Namespace.objects.values_list("name", flat=True)
+        if (key := lane_key(namespace, "", SourceLane(), text))
     }
-    rows = WorkItem.objects.filter(source_lane=text).order_by("-id").values_list("namespace", "companion_pack", "source_lane")
-    for namespace, companion, lane in set(rows[:ITEMS_LOOKED_AT]):
-        if lane == text and (key := lane_key(namespace, companion, lane, "")):
-            candidates.add(key)
+    rows = WorkItem.objects.filter(source_lane=text).order_by("-id").values_list("lane_key", "source_lane")
+    candidates |= {key for key, lane in rows[:ITEMS_LOOKED_AT] if lane == text and key}
     held = LaneHold.objects.filter(lane=text).values_list("lane_key", "lane")
-    return _by_keys(sorted(candidates | {key for key, lane in held if lane == text}))
+    named = _by_keys(sorted(candidates | {key for key, lane in held if lane == text}))
+    return [one for one in named if one.lane == text]  # not the target lane in which a source's item runs
 
 
 def _by_keys(keys: list[str]) -> list[NamedLane]:
     """Those of the keys that exist, in a stable order."""
-    found = {
-        hold.lane_key: NamedLane(hold.namespace, hold.lane_key, hold.lane) for hold in LaneHold.objects.filter(lane_key__in=keys)
-    }
+    found: dict[str, NamedLane] = {}
+    holds = {hold.lane_key: hold for hold in LaneHold.objects.filter(lane_key__in=keys)}
     for key in keys:
-        item = None if key in found else WorkItem.objects.filter(lane_key=key).first()
-        if item is not None:
-            found[key] = NamedLane(item.namespace, key, lane_names([item])[item.id])
+        item, hold = WorkItem.objects.filter(lane_key=key).first(), holds.get(key)
+        if hold is not None:
+            found[key] = NamedLane(hold.namespace, key, hold.lane, item.account if item else "")
+        elif item is not None:
+            found[key] = NamedLane(item.namespace, key, lane_names([item])[item.id], item.account)
     return [found[key] for key in keys if key in found]

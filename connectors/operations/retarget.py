@@ -13,6 +13,7 @@ from connectors.models import Route
 from connectors.routing import route_table
 from connectors.routing.reading import UnfitItem, names_for
 from projection.admission.admit import StaleIncarnation
+from projection.facts import SourceLane
 from projection.models import Event, WorkItem
 from projection.refusals import Refused
 from projection.replay.decision import Result, Target
@@ -56,7 +57,7 @@ def current_targets(work_ids: Sequence[str]) -> Targets:
     items = list(WorkItem.objects.filter(work_id__in=possible).values_list("work_id", "namespace", "route_id", "event_id"))
     keys = dict(Route.objects.filter(id__in={route for _, _, route, _ in items}).values_list("id", "route_key"))
     books = {namespace: route_table.load(namespace) for namespace in {namespace for _, namespace, _, _ in items}}
-    names = ("source_type", "source_id", "provider_kind", "source_lane")
+    names = ("source_type", "source_id", "provider_kind", "account", "source_lane", "lane_cuts")
     events = {row[0]: row[1:] for row in Event.objects.filter(id__in={item[3] for item in items}).values_list("id", *names)}
     current = {
         (namespace, route.key): Target(route, book.packs[pack_id].incarnation)
@@ -68,16 +69,19 @@ def current_targets(work_ids: Sequence[str]) -> Targets:
     return {work_id: _fitted(work_id, target, events.get(event)) for work_id, (target, event) in found.items()}
 
 
-def _fitted(work_id: str, target: Target | None, event: tuple[str, str, str, str] | None) -> Target | Refused | None:
-    """The target as it takes the event: (source type, source id, provider kind, source lane); None = not retained, replay says so."""
+def _fitted(work_id: str, target: Target | None, event: tuple[str, ...] | None) -> Target | Refused | None:
+    """The target as it takes the event: (source type, id, provider kind, account, source lane, its cuts); None = not
+    retained, replay says so.
+    """
     if target is None or event is None:
         return target
-    source_type, source_id, kind, lane = event
+    source_type, source_id, kind, account, text, cuts = event
+    lane = SourceLane.of(account, text, cuts)
     try:
         named = names_for(target.route, source_type, source_id, kind, lane)
     except UnfitItem as error:
         return Refused(work_id, "unfit", f"route {target.route.key} v{target.route.version}: {error}")
-    if (named.source_id, named.source_lane) != (source_id, lane):
+    if (named.source_id, named.lane) != (source_id, lane):
         route = f"route {target.route.key} v{target.route.version}"
         reason = f"{route} ignores the case of ids, so the source would change; replay without --retarget"
         return Refused(work_id, "source_change", reason)

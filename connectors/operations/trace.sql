@@ -7,6 +7,6 @@
 SELECT Id FROM {table} FORCE INDEX ({index}) WHERE {column} = %(value)s ORDER BY Id DESC LIMIT %(limit)s
 
 -- name: read_events_of_id
--- A page of the events with a readable source id, below an id, newest first: which source and namespace each is of.
-SELECT Id, SourceKey, Namespace FROM `_System_ConnectorEvent` FORCE INDEX (ix_event_source)
+-- A page of the events with a readable source id, below an id, newest first: which source, namespace and account each is of.
+SELECT Id, SourceKey, Namespace, Account FROM `_System_ConnectorEvent` FORCE INDEX (ix_event_source)
 WHERE SourceId = %(source_id)s AND Id < %(below)s ORDER BY Id DESC LIMIT %(limit)s

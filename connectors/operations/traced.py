@@ -81,6 +81,7 @@ class TracedEvent:
     ordinal: int
     kind: str
     provider_kind: str
+    account: str
     source_type: str
     source_id: str
     lane: str
@@ -110,6 +111,7 @@ class TracedEvent:
             ordinal=row.enqueue_ordinal,
             kind=row.event_kind,
             provider_kind=row.provider_kind,
+            account=row.account,
             source_type=row.source_type,
             source_id=row.source_id,
             lane=row.source_lane,
@@ -143,6 +145,7 @@ class TracedItem:
     route_id: int
     route_version: int
     flow: str
+    account: str
     lane: str
     lane_key: str | None
     ordinal: int
@@ -175,6 +178,7 @@ class TracedItem:
             route_id=row.route_id,
             route_version=row.route_version,
             flow=flow_name(row.companion_pack, row.companion_flow),
+            account=row.account,
             lane=row.source_lane,
             lane_key=row.lane_key,
             ordinal=row.lane_ordinal,

@@ -36,13 +36,15 @@ class UnknownName(LookupError):
 @dataclass(frozen=True, slots=True)
 class WorkFilter:
     """Empty members do not filter. `error` is part of the last error's text, or (the start of) its fingerprint; `fingerprint` the whole
-    of it; `source` an id, `type:id` or lane; times bound TerminalAt for ended work and CreatedDate for any other; `work` WorkIds."""
+    of it; `source` an id, `type:id` or lane, of every account but where `account` names one; times bound TerminalAt for ended work and
+    CreatedDate for any other; `work` WorkIds."""
 
     states: tuple[State, ...] = tuple(State)
     route: str = ""
     pack: str = ""
     flow: str = ""
     source: str = ""
+    account: str = ""
     error: str = ""
     since: datetime | None = None
     until: datetime | None = None
@@ -111,6 +113,8 @@ def _without_source(chosen: WorkFilter) -> QuerySet[WorkItem]:
         rows = rows.filter(route_id__in=_route_ids(chosen.route))
     if chosen.pack:
         rows = rows.filter(pack_id__in=_pack_ids(chosen.pack))
+    if chosen.account:
+        rows = rows.filter(account=chosen.account)
     if chosen.flow:
         pack, flow = companion_of(chosen.flow)
         rows = rows.filter(companion_pack=pack, companion_flow=flow)

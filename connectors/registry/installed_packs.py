@@ -16,13 +16,13 @@ class PackNotLoaded(LookupError):
 
 
 def _load(pack_id: int) -> Pack:
-    row = models.Pack.objects.filter(id=pack_id).values_list("name", "settings").first()
+    row = models.Pack.objects.filter(id=pack_id).values_list("name", "class_name", "settings").first()
     if row is None:
         raise PackNotLoaded(f"there is no pack with id {pack_id}; it was deleted after its work was admitted")
-    name, settings = row
-    cls = pack.find(name)
+    name, class_name, settings = row
+    cls = pack.find(class_name or name)
     if cls is None:
-        raise PackNotLoaded(f"pack {name!r} is not available here; install its package and add it to HEADRACE_APPS")
+        raise PackNotLoaded(f"pack {class_name or name!r} is not available here; install its package and add it to HEADRACE_APPS")
     return cls(parse(settings))
 
 
@@ -35,7 +35,8 @@ def missing_code() -> list[str]:
 
     One sentence for each, of every namespace, by name, with the way out. Two queries.
     """
-    found = models.Pack.objects.filter(state=PackState.INSTALLED).values_list("name", flat=True).distinct()
+    rows = models.Pack.objects.filter(state=PackState.INSTALLED).values_list("name", "class_name").distinct()
+    found = {class_name or name for name, class_name in rows}
     lines = [
         f"Pack {name!r} is installed, but its package is not in HEADRACE_APPS: its deliveries are answered 503 until it is added."
         for name in sorted(found)

@@ -19,7 +19,7 @@ from connectors.models import Receipt
 from connectors.operations import verbs
 from connectors.retention import erased_sources
 from connectors.retention.erased_bodies import Source, holding, repeats, sql, unverified
-from connectors.retention.erased_sources import EVENTS_A_UNIT, live_events, tombstones, with_siblings
+from connectors.retention.erased_sources import ERASE_ACTION, EVENTS_A_UNIT, live_events, tombstones, with_siblings
 from connectors.routing.erased_receipts import erase_receipts
 from projection.database.catalogue import chunks
 from projection.database.transactions import run_unit
@@ -130,7 +130,14 @@ def erase_source(source: Source, *, actor: str, reason: str, discard: bool = Fal
         return Erased(refused=plan.refused)
     erasure_id = next((page[-1][2] for page in tombstones(source)), None)
     if plan.total or erasure_id is None:
-        erasure_id = _begin("source.erase", erasure.tombstone_id(source.type, source.ids[0]), plan, actor, reason)
+        erasure_id = _begin(
+            ERASE_ACTION,
+            erasure.tombstone_id(source.account, source.type, source.ids[0]),
+            plan,
+            actor,
+            reason,
+            account=source.account,
+        )
     run = _Run(source.namespace, erasure_id)
     refused = _erase_events(run, (with_siblings(source, page)[0] for page in live_events(source)))
     if not refused:
@@ -164,9 +171,9 @@ def erase_receipt(receipt_id: int, *, actor: str, reason: str, dry_run: bool = F
     return _end(run, actor, stopped, ())
 
 
-def _begin(action: str, target: str, plan: Erased, actor: str, reason: str) -> int:
+def _begin(action: str, target: str, plan: Erased, actor: str, reason: str, **detail: str) -> int:
     """The audit entry that the tombstones name: what is to be erased."""
-    return int(audit_log.record(actor, action, target, reason, plan.total, plan.counts()).id)
+    return int(audit_log.record(actor, action, target, reason, plan.total, {**plan.counts(), **detail}).id)
 
 
 def _end(run: _Run, actor: str, refused: Sequence[Refused], shared: tuple[int, ...]) -> Erased:

@@ -33,11 +33,12 @@ WHERE State IN ('pending', 'quarantined') AND Namespace = %(namespace)s ORDER BY
 
 -- name: read_bodies
 -- Receipts whole, as `read_receipt_bodies`, to be looked through. No lock.
-SELECT Id, PackId, IdempotencyKey, Body, Headers, Method, Url FROM `_System_ConnectorReceipt` WHERE Id IN %(ids)s ORDER BY Id
+SELECT Id, PackId, IdempotencyKey, Body, Headers, Method, Url, Account FROM `_System_ConnectorReceipt` WHERE Id IN %(ids)s ORDER BY Id
 
 -- name: read_unverified_bodies
 -- What the endpoints of a namespace hold that did not verify, behind an id, a few at a time. No lock.
-SELECT u.Id, e.PackId, u.Body, u.Headers, u.Url FROM `_System_ConnectorUnverified` u
+SELECT u.Id, e.PackId, u.Body, u.Headers, u.Url, CASE WHEN e.Account = '' THEN e.Slug ELSE e.Account END
+FROM `_System_ConnectorUnverified` u
 JOIN `_System_ConnectorEndpoint` e ON e.Id = u.EndpointId
 WHERE e.Namespace = %(namespace)s AND u.Id > %(after)s ORDER BY u.Id LIMIT %(limit)s
 
@@ -47,7 +48,15 @@ DELETE FROM `_System_ConnectorUnverified` WHERE Id IN %(ids)s
 
 -- name: read_records
 -- The live records of a source. No lock. Index: ix_record_source. (The caller compares the id again.)
-SELECT Id, SourceId FROM `_System_ConnectorRecord`
+SELECT Id, Account, SourceId FROM `_System_ConnectorRecord`
+WHERE SourceId IN %(source_ids)s AND SourceType = %(source_type)s AND Namespace = %(namespace)s AND PackName IN %(pack_names)s
+
+-- name: read_accounts_of_source
+-- Accounts that have events (tombstones aside) or records of a type and id. No lock. Indexes: ix_event_source, ix_record_source.
+SELECT DISTINCT Account, SourceId FROM `_System_ConnectorEvent`
+WHERE SourceId IN %(source_ids)s AND SourceType = %(source_type)s AND Namespace = %(namespace)s AND PackId IN %(pack_ids)s
+UNION
+SELECT DISTINCT Account, SourceId FROM `_System_ConnectorRecord`
 WHERE SourceId IN %(source_ids)s AND SourceType = %(source_type)s AND Namespace = %(namespace)s AND PackName IN %(pack_names)s
 
 -- name: delete_records
@@ -57,7 +66,7 @@ DELETE FROM `_System_ConnectorRecord` WHERE Id IN %(ids)s
 -- name: read_source_events
 -- A page of the events of a source that are no tombstones yet, by id. No lock. Index: ix_event_source. (The caller compares the
 -- id again: a collation may find another one.)
-SELECT Id, SourceId FROM `_System_ConnectorEvent`
+SELECT Id, Account, SourceId FROM `_System_ConnectorEvent`
 WHERE SourceId IN %(source_ids)s AND SourceType = %(source_type)s AND Namespace = %(namespace)s AND PackId IN %(pack_ids)s
   AND Id > %(after)s AND ErasureId IS NULL
 ORDER BY Id LIMIT %(limit)s
@@ -71,7 +80,7 @@ ORDER BY Id LIMIT %(limit)s
 
 -- name: read_item_siblings
 -- The other events of the items that the given events came from: same receipt, same item, same text. No lock. Index: ix_event_receipt.
-SELECT DISTINCT s.Id, s.SourceType, s.SourceId
+SELECT DISTINCT s.Id, s.Account, s.SourceType, s.SourceId
 FROM `_System_ConnectorEvent` e
 STRAIGHT_JOIN `_System_ConnectorEvent` s FORCE INDEX (ix_event_receipt) ON s.ReceiptId = e.ReceiptId AND s.ReceiptItem = e.ReceiptItem AND s.Id <> e.Id
 WHERE e.Id IN %(event_ids)s AND e.ReceiptId > 0 AND s.ErasureId IS NULL

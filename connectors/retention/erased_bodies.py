@@ -29,17 +29,22 @@ ARRIVAL_SLACK: Final = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A source record in one namespace: its type, its id as given and as a route may have folded it, and the packs that name it."""
+    """A source record in one namespace: whose it is, its type, its id as given and as a route may have folded it, and the packs that
+    name it.
+    """
 
     namespace: str
+    account: str
     type: str
     ids: tuple[str, ...]
     pack_ids: tuple[int, ...]
     pack_names: tuple[str, ...]
 
-    def is_named(self, source_type: str, source_id: str) -> bool:
-        """Whether the names are this source's, by their exact characters, folded or not."""
-        return source_type == self.type and (source_id in self.ids or source_id.casefold() in self.ids)
+    def is_named(self, account: str, source_type: str, source_id: str) -> bool:
+        """Whether the names are this source's, by their exact characters, the id folded or not."""
+        if (account, source_type) != (self.account, self.type):
+            return False
+        return source_id in self.ids or source_id.casefold() in self.ids
 
 
 def holding(source: Source, ids: Sequence[int]) -> list[int]:
@@ -61,7 +66,7 @@ def holds(source: Source, receipt: ReceiptFacts, book: RouteBook) -> bool:
         events = read_receipt(receipt, book).events
     except installed_packs.PackNotLoaded:
         return False
-    return any(source.is_named(event.source_type, event.source_id) for event in events)
+    return any(source.is_named(event.account, event.source_type, event.source_id) for event in events)
 
 
 def repeats(source: Source, since: datetime | None) -> Iterator[list[int]]:
@@ -85,8 +90,8 @@ def unverified(source: Source) -> list[int]:
     after = 0
     while rows := sql.fetch("read_unverified_bodies", namespace=source.namespace, after=after, limit=BODIES):
         after = rows[-1][0]
-        for one, pack_id, body, headers, url in rows:
+        for one, pack_id, body, headers, url, account in rows:
             request = IngressRequest("POST", url, Headers(json.loads(headers or "{}")), bytes(body))
-            if holds(source, ReceiptFacts(one, pack_id, None, request), book):
+            if holds(source, ReceiptFacts(one, pack_id, None, request, account), book):
                 found.append(one)
     return found

@@ -15,7 +15,7 @@ from connectors.configuration import routes
 from connectors.models import Pack
 from connectors.routing.reading import UnfitItem, names_for
 from connectors.routing.route_table import takes
-from projection.facts import RouteFacts
+from projection.facts import RouteFacts, SourceLane
 from projection.models import Event
 
 LOOKED_AT: Final = 10_000
@@ -32,7 +32,7 @@ class Fact:
     kind: str
     source_type: str
     source_id: str
-    lane: str
+    lane: SourceLane
     at: float
     routes: frozenset[int]
     """Rows of the route versions that took it; empty: unrouted."""
@@ -133,22 +133,25 @@ def read(namespace: str, pack_name: str) -> Looked:
             "provider_kind",
             "source_type",
             "source_id",
+            "account",
             "source_lane",
+            "lane_cuts",
             "created_date",
             "replay_of_event_id",
         )[:LOOKED_AT]
     )
-    seen: dict[str, Fact] = {}
+    seen: dict[tuple[str, str], Fact] = {}
     moments: list[datetime] = []
-    for pack_id, delivery_id, route_id, kind, source_type, source_id, lane, created, replayed in rows:
+    for pack_id, delivery_id, route_id, kind, source_type, source_id, account, text, cuts, created, replayed in rows:
         if pack_id not in packs or replayed is not None:
             continue
         moments.append(created)
         taken = frozenset((route_id,) if route_id is not None else ())
-        known = seen.get(delivery_id)
+        known = seen.get((account, delivery_id))
         if known is not None:  # a copy for another route: the fact came with the first of them
             taken |= known.routes
-        seen[delivery_id] = Fact(kind, source_type, source_id, lane, created.timestamp(), taken)
+        lane = SourceLane.of(account, text, cuts)
+        seen[account, delivery_id] = Fact(kind, source_type, source_id, lane, created.timestamp(), taken)
     return Looked(tuple(seen.values()), len(rows), len(rows) < LOOKED_AT, min(moments, default=None), max(moments, default=None))
 
 
@@ -171,8 +174,10 @@ def against(route: RouteFacts, current: Sequence[RouteFacts], looked: Looked) ->
 
 
 def _matched(route: RouteFacts, looked: Looked, kinds: tuple[KindRow, ...]) -> Trial:
-    arrivals: dict[tuple[str, str], list[float]] = {}
-    lanes: Counter[str] = Counter()
+    sources: set[tuple[str, str, str]] = set()
+    bursts: dict[SourceLane, list[float]] = {}
+    matched = 0
+    lanes: Counter[SourceLane | str] = Counter()
     unrouted = unfit = 0
     reason = ""
     taken = {row.kind for row in kinds if row.takes}
@@ -186,23 +191,32 @@ def _matched(route: RouteFacts, looked: Looked, kinds: tuple[KindRow, ...]) -> T
             reason = reason or str(error)
             continue
         unrouted += not fact.routes
-        arrivals.setdefault((fact.source_type, names.source_id), []).append(fact.at)
-        lanes[names.target_lane or names.source_lane] += 1
+        matched += 1
+        sources.add((fact.lane.account, fact.source_type, names.source_id))
+        if names.lane.parts:
+            bursts.setdefault(names.lane, []).append(fact.at)
+        lanes[names.target_lane or (names.lane if names.lane.parts else "")] += 1
     without = lanes.pop("", 0)
     settles = sorted({*SETTLES, route.settle_seconds}) if route.is_projection else ()
     return Trial(
         looked,
         kinds,
-        sum(map(len, arrivals.values())),
-        len(arrivals),
+        matched,
+        len(sources),
         unrouted,
-        tuple(lanes.most_common(LANES_SHOWN)),
+        tuple((_lane_name(lane), number) for lane, number in lanes.most_common(LANES_SHOWN)),
         len(lanes),
         without,
         unfit,
         reason,
-        tuple(estimate(arrivals.values(), settle) for settle in settles),
+        tuple(estimate(bursts.values(), settle) for settle in settles),
     )
+
+
+def _lane_name(lane: SourceLane | str) -> str:
+    if isinstance(lane, str):
+        return lane
+    return f"{lane.text} of {lane.account}" if lane.account else lane.text
 
 
 def try_route(namespace: str, draft: routes.RouteDraft, pack: Pack) -> Trial:

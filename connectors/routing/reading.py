@@ -14,21 +14,26 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any, Final
 
-from connectors.delivery import LANE_PLACEHOLDERS, Headers, Inbound, IngressRequest, Item
+from connectors.delivery import LANE_PLACEHOLDERS, NO_RECORD, Headers, Inbound, IngressRequest, Item
 from connectors.pack import Pack, refuse_too_many
 from connectors.routing.route_table import PackFacts, RouteBook
 from projection.exact_json import NotJson
-from projection.facts import InboundEvent, RouteFacts
+from projection.facts import MOST_LANE_PARTS, InboundEvent, RouteFacts, SourceLane
 from projection.foreign_code import FAILURES
-from projection.identity import delivery_key, sha256_text
+from projection.identity import delivery_key, item_key, sha256_text
 from projection.masked_errors import without_masked
 from projection.models import SOURCE_ID_LENGTH
 from projection.safe_text import error_text, storable
 
 LANE_LENGTH: Final = 700
 NAME_LENGTH: Final = 190
+ACCOUNT_LENGTH: Final = 190
 DELIVERY_ID_LENGTH: Final = 255
 """Characters of a delivery id that are kept as they came."""
+OWN_ID: Final = "event"
+REQUEST_ID: Final = "request"
+NO_ID: Final = "receipt"
+"""By what an event is known: an id of its own, its request's, or none but where it was received. Ids of two kinds are never the same."""
 
 MOST_PARTS: Final = 10_000
 """Records that one item may be about."""
@@ -48,6 +53,8 @@ class ReceiptFacts:
     pack_id: int
     idempotency_key: str | None
     request: IngressRequest
+    account: str = ""
+    """Its endpoint's, when it was received."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +104,7 @@ class UnfitItem(ValueError):
 def receipt_of(row: tuple[Any, ...]) -> ReceiptFacts:
     """Facts of a row of `read_receipt_bodies`."""
     request = IngressRequest(row[5], row[6], Headers(json.loads(row[4] or "{}")), bytes(row[3]))
-    return ReceiptFacts(row[0], row[1], row[2], request)
+    return ReceiptFacts(row[0], row[1], row[2], request, row[7])
 
 
 def read_receipt(receipt: ReceiptFacts, book: RouteBook) -> Reading:
@@ -164,11 +171,14 @@ class _Reader:
 
     def _event(self, item: Item, digest: str, inbound: Inbound, part: int, route: RouteFacts | None) -> InboundEvent:
         kind = _fit("kind", inbound.kind, NAME_LENGTH)
-        source_type, source_id = _fit("source type", inbound.source[0], NAME_LENGTH), _identity("source id", inbound.source[1])
-        lane = inbound.lane if inbound.lane and inbound.lane.strip() else ""
-        names = names_for(route, source_type, source_id, kind, lane)
-        delivery_id = self._delivery_id(item, inbound, part)
+        source_type, given_id = _fit("source type", inbound.source[0], NAME_LENGTH), inbound.source[1]
+        identity = self._identity(item, inbound, part)
+        delivery_id = _readable_id(identity)
+        source_id = delivery_id if given_id is NO_RECORD else _identity("source id", given_id)
+        account = self._account(inbound)
+        names = names_for(route, source_type, source_id, kind, SourceLane(account, _lane_parts(inbound.lane)))
         namespace, pack_name = self.book.namespace, self.pack_facts.name
+        found = item_key(namespace, pack_name, account, *identity)
         keys = () if route else self.book.route_keys.get(pack_name, ())
         return InboundEvent(
             receipt_id=self.receipt.id,
@@ -179,32 +189,65 @@ class _Reader:
             pack_incarnation=self.pack_facts.incarnation,
             route=route,
             provider_kind=kind,
+            account=account,
             source_type=source_type,
             source_id=names.source_id,
-            source_lane=names.source_lane,
+            source_lane=names.lane.text,
+            lane_cuts=names.lane.cuts,
             target_lane=names.target_lane,
             delivery_id=delivery_id,
-            delivery_key=delivery_key(namespace, pack_name, delivery_id, route.key if route else ""),
+            delivery_key=delivery_key(found, route.key if route else ""),
             provider_time=_time_hint(inbound.time),
             payload=item.text,
             payload_sha256=digest,
-            sibling_keys=tuple(delivery_key(namespace, pack_name, delivery_id, key) for key in keys),
+            sibling_keys=tuple(delivery_key(found, key) for key in keys),
         )
 
-    def _delivery_id(self, item: Item, inbound: Inbound, part: int) -> str:
-        """The event's own id, else the request's with the item number, else one made from receipt and item number.
+    def _account(self, inbound: Inbound) -> str:
+        """Whose record it is: as the delivery says, else its endpoint's where the ids are the sender's own. Raises UnfitItem."""
+        if inbound.account is not None:
+            return _fit("account", inbound.account, ACCOUNT_LENGTH, may_be_empty=True)
+        if self.pack.accounts == "delivery":
+            raise UnfitItem("the item has no account, and its pack takes the account from each delivery")
+        return self.receipt.account if self.pack.accounts == "endpoint" else ""
 
-        It is stored whole, so that a later sweep can make the delivery key again; an id that a column cannot keep is its digest.
+    def _identity(self, item: Item, inbound: Inbound, part: int) -> tuple[str | int, ...]:
+        """What identifies the event among all of its account, its kind first: the event's own id, else the request's with the item
+        number, else receipt and item number. `part`: which of the records that the item is about.
         """
         own = inbound.delivery_id or ""
-        suffix = f"/{part}" if part else ""
         if own.strip():
-            found = own + suffix
-        elif self.receipt.idempotency_key:
-            found = f"{self.receipt.idempotency_key}{f'#{item.index}' if self.many else ''}{suffix}"
-        else:
-            found = f"receipt:{self.receipt.id}:{item.index}{suffix}"
-        return found if len(found) <= DELIVERY_ID_LENGTH and storable(found) == found else f"sha256:{sha256_text(found)}"
+            return (OWN_ID, own, part)
+        if self.receipt.idempotency_key:
+            return (REQUEST_ID, self.receipt.idempotency_key, item.index if self.many else "", part)
+        return (NO_ID, self.receipt.id, item.index, part)
+
+
+def _readable_id(identity: tuple[str | int, ...]) -> str:
+    """The delivery id for people and search; one that its column cannot keep is its digest."""
+    kind, *values, part = identity
+    suffix = f"/{part}" if part else ""
+    if kind == REQUEST_ID:
+        found = f"{values[0]}{f'#{values[1]}' if values[1] != '' else ''}{suffix}"
+    elif kind == NO_ID:
+        found = f"receipt:{values[0]}:{values[1]}{suffix}"
+    else:
+        found = f"{values[0]}{suffix}"
+    return found if len(found) <= DELIVERY_ID_LENGTH and storable(found) == found else f"sha256:{sha256_text(found)}"
+
+
+def _lane_parts(given: object) -> tuple[str, ...]:
+    """The parts of a pack's lane; () for none. Raises UnfitItem."""
+    if given is None or (isinstance(given, str) and not given.strip()):
+        return ()
+    if not isinstance(given, str | list | tuple):
+        raise UnfitItem(f"the item's lane is a {type(given).__name__}; a pack must give text or a tuple of texts")
+    parts = (given,) if isinstance(given, str) else tuple(_identity("part of its lane", part) for part in given)
+    if len(parts) > MOST_LANE_PARTS:
+        raise UnfitItem(f"the item's lane has {len(parts)} parts; the maximum is {MOST_LANE_PARTS}")
+    if any(not part.strip() for part in parts):
+        raise UnfitItem("a part of the item's lane is empty")
+    return parts
 
 
 def _identity(what: str, value: object) -> str:
@@ -245,26 +288,27 @@ class RoutedNames:
     """What an event is called under a route; each text is kept exactly."""
 
     source_id: str
-    source_lane: str
+    lane: SourceLane
     target_lane: str
 
 
-def names_for(route: RouteFacts | None, source_type: str, source_id: str, kind: str, lane: str) -> RoutedNames:
+def names_for(route: RouteFacts | None, source_type: str, source_id: str, kind: str, lane: SourceLane) -> RoutedNames:
     """The names of an event under `route` (None: unrouted): folded where it says so, and its target lane. Raises UnfitItem."""
     if route is not None and route.source_id_case == "fold":
-        source_id, lane = source_id.casefold(), lane.casefold()
+        source_id, lane = source_id.casefold(), lane.folded()
+    _fit("source lane", lane.text, LANE_LENGTH, may_be_empty=True)
     return RoutedNames(
         _fit("source id", source_id, SOURCE_ID_LENGTH),
-        _fit("source lane", lane, LANE_LENGTH, may_be_empty=True),
+        lane,
         target_lane(route, source_type, source_id, kind, lane) if route else "",
     )
 
 
-def target_lane(route: RouteFacts, source_type: str, source_id: str, kind: str, lane: str) -> str:
-    """The route's template with `{type}`, `{id}`, `{kind}` and `{lane}` filled in, in one pass: a value is no template.
+def target_lane(route: RouteFacts, source_type: str, source_id: str, kind: str, lane: SourceLane) -> str:
+    """The route's template with `{type}`, `{id}`, `{kind}`, `{lane}` and `{account}` filled in, in one pass: a value is no template.
 
     Raises UnfitItem.
     """
-    values = {"type": source_type, "id": source_id, "kind": kind, "lane": lane}
+    values = {"type": source_type, "id": source_id, "kind": kind, "lane": lane.text, "account": lane.account}
     filled = _PLACEHOLDER.sub(lambda found: values[found[1]], route.target_lane)
     return _fit("target lane", filled, LANE_LENGTH, may_be_empty=True)

@@ -61,9 +61,9 @@ class RouteBook:
 
 
 def takes(route: RouteFacts, provider_kind: str) -> bool:
-    """Whether the route lists the kind: exactly, as `*`, or by a prefix such as `contact.*`."""
+    """Whether the route lists the kind: exactly, as `*`, or by a prefix such as `contact.*`, `orders/*` or `jira:*`."""
     return any(
-        pattern in ("*", provider_kind) or (pattern.endswith(".*") and provider_kind.startswith(pattern[:-1]))
+        pattern in ("*", provider_kind) or (pattern.endswith("*") and provider_kind.startswith(pattern[:-1]))
         for pattern in route.provider_kinds
     )
 

@@ -13,7 +13,7 @@ ORDER BY ReceivedAt, Id LIMIT %(limit)s
 
 -- name: read_receipt_bodies
 -- Receipts whole, to be read outside any transaction. No lock.
-SELECT Id, PackId, IdempotencyKey, Body, Headers, Method, Url FROM `_System_ConnectorReceipt` WHERE Id IN %(ids)s
+SELECT Id, PackId, IdempotencyKey, Body, Headers, Method, Url, Account FROM `_System_ConnectorReceipt` WHERE Id IN %(ids)s
 
 -- name: read_current_route_ids
 -- Route versions in force, under the namespace lock (publishing takes it too). No lock of its own.

@@ -145,7 +145,7 @@ def _takers(book: RouteBook, event: InboundEvent) -> list[RouteFacts]:
 def _copy(book: RouteBook, event_id: int, event: InboundEvent, route: RouteFacts) -> InboundEvent:
     """The event as `route` takes it. Raises UnfitItem."""
     pack = book.packs[event.pack_id]
-    names = names_for(route, event.source_type, event.source_id, event.provider_kind, event.source_lane)
+    names = names_for(route, event.source_type, event.source_id, event.provider_kind, event.lane)
     return replace(
         event,
         pack_id=pack.id,
@@ -154,7 +154,8 @@ def _copy(book: RouteBook, event_id: int, event: InboundEvent, route: RouteFacts
         routed_from=event_id,
         route=route,
         source_id=names.source_id,
-        source_lane=names.source_lane,
+        source_lane=names.lane.text,
+        lane_cuts=names.lane.cuts,
         target_lane=names.target_lane,
-        delivery_key=delivery_key(event.namespace, pack.name, event.delivery_id, route.key),
+        delivery_key=delivery_key(event.delivery_key, route.key),
     )

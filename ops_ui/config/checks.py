@@ -12,6 +12,7 @@
     headrace.E010  a state folder that cannot be written to
     headrace.E012  a database, or tables of it, in another character set than utf8mb4
     headrace.E013  a binary log that takes no writes at READ COMMITTED (binlog_format=STATEMENT)
+    headrace.E014  events whose identities are of an older protocol
     headrace.W011  (check --deploy) a console that does not demand https
 
 Here are those that need no server; `server_checks` asks the server, with `check --database default` and at each start.

@@ -12,9 +12,11 @@ from django.db import DatabaseError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from connectors import pack
-from connectors.models import Connection, Endpoint
+from connectors.models import Connection, Endpoint, Receipt
 from connectors.secrets import NoEncryptionKey, SecretsUnreadable, decrypt
 from ops_ui.config.checks import Found, problem
+from projection.admission.activation import OLDER_IDENTITIES, PROTOCOL_VERSION, WAY_OUT
+from projection.models import Event, ProjectionProtocol
 
 MEBIBYTE: Final = 1024**2
 ESCAPED: Final = 2
@@ -28,7 +30,7 @@ OLDEST: Final = {"MariaDB": (10, 6), "MySQL": (8, 0), "TiDB": (8, 5)}
 
 def register_all() -> None:
     """Make these checks known to Django."""
-    for check in (check_server, check_isolation, check_packet, check_charset, check_binary_log, check_secrets):
+    for check in (check_server, check_isolation, check_packet, check_charset, check_binary_log, check_secrets, check_protocol):
         checks.register(check, "headrace", checks.Tags.database)
 
 
@@ -221,6 +223,22 @@ def _unreadable(alias: str, model: type[Endpoint | Connection], word: str) -> It
                 f"No key in HEADRACE_ENCRYPTION_KEYS can decrypt the secret of {word} {row.pk}.",
                 "Add the key it was encrypted with to HEADRACE_ENCRYPTION_KEYS, or set a new secret.",
             )
+
+
+def check_protocol(databases: Sequence[str] | None = None, **_: Any) -> Found:
+    """Whether what is stored has the identities of this version, before a migration or a delivery touches it."""
+    found: Found = []
+    models = (ProjectionProtocol, Event, Receipt)
+    for connection in _reachable(databases):
+        tables = {name.lower() for name in connection.introspection.table_names()}
+        if all(model._meta.db_table.lower() in tables for model in models) and _is_older(connection.alias):
+            found.append(problem(14, f"{OLDER_IDENTITIES}.", f"{WAY_OUT[0].upper()}{WAY_OUT[1:]}."))
+    return found
+
+
+def _is_older(alias: str) -> bool:
+    older = ProjectionProtocol.objects.using(alias).filter(protocol_version__lt=PROTOCOL_VERSION).exists()
+    return older and any(model._default_manager.using(alias).values("id")[:1] for model in (Event, Receipt))
 
 
 def _reachable(databases: Sequence[str] | None) -> Iterator[BaseDatabaseWrapper]:

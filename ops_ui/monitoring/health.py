@@ -15,6 +15,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from ops_ui.monitoring import progress, spool_status
+from projection.admission.activation import PROTOCOL_VERSION
 from projection.database import outages
 from projection.database.damage import damage, damaged_tables
 from projection.models import ProjectionProtocol
@@ -186,7 +187,7 @@ def _missing_migrations(probe: BaseDatabaseWrapper) -> NotReady | None:
 def _not_activated(probe: BaseDatabaseWrapper) -> NotReady | None:
     table = probe.ops.quote_name(ProjectionProtocol._meta.db_table)
     with probe.cursor() as cursor:
-        cursor.execute(f"SELECT 1 FROM {table} LIMIT 1")
+        cursor.execute(f"SELECT 1 FROM {table} WHERE ProtocolVersion = {PROTOCOL_VERSION} LIMIT 1")
         if cursor.fetchone():
             return None
     return NotReady("not_activated", "The projection protocol is not activated. Run script/manage activate_projection.")

@@ -16,12 +16,18 @@ from django.db import DatabaseError
 from projection.database.catalogue import execute, fetch
 from projection.database.transactions import NO_SUCH_TABLE, error_code, run_unit
 
-PROTOCOL_VERSION: Final = 1
+PROTOCOL_VERSION: Final = 2
+"""2: the account is part of every identity."""
+OLDER_IDENTITIES: Final = (
+    "This database holds events of an older protocol, whose identities do not have the account in them, and they cannot be "
+    "converted, because receivers know their WorkIds"
+)
+WAY_OUT: Final = "start with a new database, or keep running the version that made this one; docs/upgrading.md says how"
 TABLE_PREFIX: Final = "_System_Connector"
 
 
 class NotActivatable(RuntimeError):
-    """The schema lacks what the protocol needs; run `manage.py migrate`, then activate again. The message names each missing part."""
+    """The schema lacks what the protocol needs, or holds what it cannot go on with. The message names each part and the way out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +87,22 @@ def forget() -> None:
     _activated = False
 
 
+def holds_older_identities() -> bool:
+    """Whether the database was activated for an older protocol and holds events or receipts of it. One query."""
+    return bool(fetch("read_older_identities", version=PROTOCOL_VERSION))
+
+
 def activate(by: str) -> Checkpoint:
-    """Check the whole canonical schema and write the checkpoint. Raises NotActivatable, naming each missing column."""
+    """Check the whole canonical schema and write the checkpoint. Raises NotActivatable, naming each missing column, or saying that what
+    is stored is of an older protocol.
+    """
     missing = missing_columns()
     if missing:
         raise NotActivatable(
             f"not activated; {len(missing)} column(s) are missing, run script/manage migrate: {', '.join(missing)}"
         )
+    if holds_older_identities():
+        raise NotActivatable(f"not activated. {OLDER_IDENTITIES}: {WAY_OUT}")
     found = Checkpoint(PROTOCOL_VERSION, fingerprint())
     run_unit("activate", lambda: execute("write_checkpoint", version=found.version, fingerprint=found.fingerprint, by=by))
     forget()

@@ -122,7 +122,7 @@ def _refuse_target_lanes(events: Sequence[InboundEvent]) -> None:
             )
 
 
-def _insert_facts(lock: AdmissionLock, fresh: Sequence[InboundEvent], deadlines: Mapping[settle.Burst, datetime]) -> list[Fact]:
+def _insert_facts(lock: AdmissionLock, fresh: Sequence[InboundEvent], deadlines: Mapping[str, datetime]) -> list[Fact]:
     """Insert every fresh event with contiguous ordinals; the facts of the routed ones."""
     if not fresh:
         return []
@@ -131,9 +131,8 @@ def _insert_facts(lock: AdmissionLock, fresh: Sequence[InboundEvent], deadlines:
     snapshots = {route_id: route.snapshot() for route_id, route in routes.items()}
     rows, pending = [], []
     for ordinal, event in enumerate(fresh, start=lock.next_ordinal):
-        burst = settle.burst_of(event)
-        deadline = deadlines[burst] if burst else None
         key = key_of(event)
+        deadline = deadlines.get(key) if key else None
         next_attempt_at = deadline if fenced or deadline else lock.now
         snapshot = snapshots[event.route.id] if event.route else None
         rows.append(

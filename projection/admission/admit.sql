@@ -23,11 +23,12 @@ FROM `_System_ConnectorEvent` WHERE DeliveryKey IN %(keys)s
 -- Multi-row insert of immutable facts. 1062 on DeliveryKey cannot be under the namespace lock.
 INSERT INTO `_System_ConnectorEvent`
   (Namespace, PackId, PackIncarnation, ReceiptId, ReceiptItem, RouteId, RouteVersion, RouteSnapshot, EventKind, ProviderKind,
-   SourceType, SourceId, SourceKey, SourceLane, TargetMutationLane, DeliveryId, DeliveryKey, DeliverySequence, EnqueueOrdinal,
+   Account, SourceType, SourceId, SourceKey, SourceLane, LaneCuts, TargetMutationLane, DeliveryId, DeliveryKey, DeliverySequence, EnqueueOrdinal,
    RoutedFromEventId, ProviderTimestamp, Payload, PayloadSha256, ProjectionKey, ReplayOfEventId, ExecutorOwner, Status, Attempts,
    NextAttemptAt, CreatedDate)
 VALUES
-  (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+  (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,
+   %s, %s)
 
 -- name: read_event_ids
 -- Ids of the facts of a range of ordinals (an AUTO_INCREMENT is no order, so they are read back). Index: ix_event_ordinal.
@@ -70,19 +71,19 @@ SELECT WorkId FROM `_System_ConnectorWorkItem` WHERE WorkId IN %(work_ids)s
 -- Multi-row insert. 1062 on ProjectionActiveKey: a promotion was faster, the unit runs again.
 INSERT INTO `_System_ConnectorWorkItem`
   (WorkId, ProjectionKey, ProjectionActiveKey, ReplayOfWorkId, EventId, Namespace, PackId, RouteId, RouteVersion, CompanionPack,
-   CompanionFlow, WorkType, ExecutionClass, SourceScopeKey, SourceLane, LaneKey, LanePosition, LaneOrdinal, EventCreatedDate,
+   CompanionFlow, WorkType, ExecutionClass, SourceScopeKey, Account, SourceLane, LaneKey, LanePosition, LaneOrdinal, EventCreatedDate,
    DeliverySequence, QueueClass, State, RunAfter, Attempts, MaxAttempts, CreatedDate)
 VALUES
-  (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+  (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 
 -- name: insert_work_items_before_replays
 -- As insert_work_items, into a schema without ReplayOfWorkId: nothing is a replay there (docs/protocol.md#activation).
 INSERT INTO `_System_ConnectorWorkItem`
   (WorkId, ProjectionKey, ProjectionActiveKey, EventId, Namespace, PackId, RouteId, RouteVersion, CompanionPack,
-   CompanionFlow, WorkType, ExecutionClass, SourceScopeKey, SourceLane, LaneKey, LanePosition, LaneOrdinal, EventCreatedDate,
+   CompanionFlow, WorkType, ExecutionClass, SourceScopeKey, Account, SourceLane, LaneKey, LanePosition, LaneOrdinal, EventCreatedDate,
    DeliverySequence, QueueClass, State, RunAfter, Attempts, MaxAttempts, CreatedDate)
 VALUES
-  (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+  (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 
 -- name: advance_generations
 -- Moves the selection of locked, unclaimed generations, each row to its own. Rows by primary key. Fewer rows than given: a row was

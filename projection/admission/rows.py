@@ -32,14 +32,20 @@ class Fact:
 def lane_of(event: InboundEvent, route: RouteFacts) -> str | None:
     """The lane in which the event's work runs; a projection keeps to its source lane (docs/protocol.md#target-lane)."""
     target = "" if event.is_projected else event.target_lane
-    return lane_key(event.namespace, route.companion_pack, event.source_lane, target)
+    own_route = route.own_route if event.is_projected else ""
+    return lane_key(event.namespace, route.companion_pack, event.lane, target, own_route)
+
+
+def scope_of(event: InboundEvent, route: RouteFacts) -> str:
+    """The scope that a replay of the event's work must have to itself."""
+    return source_scope_key(event.namespace, route.event_kind, event.lane, route.own_route if event.is_projected else "")
 
 
 def key_of(event: InboundEvent) -> str | None:
     """The projection that the event belongs to; None for per-event and unrouted ones."""
     if not event.is_projected or event.route is None:
         return None
-    return projection_key(event.route, event.pack_incarnation, event.source_lane)
+    return projection_key(event.route, event.pack_incarnation, event.lane)
 
 
 def event_row(
@@ -58,8 +64,8 @@ def event_row(
     return (
         event.namespace, event.pack_id, event.pack_incarnation, event.receipt_id, event.item,
         route.id if route else None, route.version if route else None, snapshot, event.event_kind, event.provider_kind,
-        event.source_type, event.source_id, source_key(event.source_type, event.source_id), event.source_lane, event.target_lane,
-        event.delivery_id, event.delivery_key, event.item, ordinal,
+        event.account, event.source_type, event.source_id, source_key(event.account, event.source_type, event.source_id),
+        event.source_lane, event.lane_cuts, event.target_lane, event.delivery_id, event.delivery_key, event.item, ordinal,
         event.routed_from, to_db(event.provider_time), event.payload, event.payload_sha256, projection, replay_of,
         "work_item" if fenced else "event", "skipped" if fenced else "pending", 0,
         to_db(next_attempt_at), to_db(now),
@@ -82,7 +88,7 @@ def work_row(
     return (
         work_id, fact.projection_key, active_key, replay_of, place.event_id, event.namespace, event.pack_id, route.id, route.version,
         route.companion_pack, route.companion_flow, route.work_type, execution_class.value,
-        source_scope_key(event.namespace, route.event_kind, event.source_lane), event.source_lane, fact.lane, position, place.ordinal,
+        scope_of(event, route), event.account, event.source_lane, fact.lane, position, place.ordinal,
         to_db(place.created), place.sequence, route.queue_class, state.value, to_db(fact.run_after), 0,
         route.retry.attempts, to_db(now),
     )  # fmt: skip

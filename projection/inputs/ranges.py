@@ -118,7 +118,7 @@ def _as_input(row: EventRow) -> Input:
         event_id=row.id,
         ordinal=row.ordinal,
         kind=row.kind,
-        source=Source(row.source_type, row.source_id),
+        source=Source(row.source_type, row.source_id, row.account),
         delivery_id=row.delivery_id,
         provider_time=row.provider_time,
         payload=row.payload,

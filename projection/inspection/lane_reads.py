@@ -42,6 +42,11 @@ class Lane:
     depth: int
     hold: LaneHold | None
 
+    @property
+    def account(self) -> str:
+        """Whose records its work is about; of a lane without work nobody knows."""
+        return str(self.head.account) if self.head is not None else ""
+
 
 @dataclass(frozen=True, slots=True)
 class LanePage:

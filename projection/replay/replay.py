@@ -22,7 +22,7 @@ from projection.completion import lanes
 from projection.database.catalogue import fetch
 from projection.database.transactions import run_unit
 from projection.facts import InboundEvent
-from projection.identity import delivery_key, generation_work_id, per_event_work_id
+from projection.identity import delivery_key, generation_work_id, item_key, per_event_work_id
 from projection.inputs.replay_chains import read_chains, read_scope_ids
 from projection.logs import log_event
 from projection.models import Event, WorkItem
@@ -218,5 +218,6 @@ def _retargeted(fact: Fact, target: Target) -> Fact:
 
 def _replay_event(namespace: str, origin: InboundEvent) -> InboundEvent:
     delivery_id = f"replay:{uuid.uuid4()}"
-    key = delivery_key(namespace, origin.pack_name, delivery_id, origin.route.key if origin.route else "")
+    item = item_key(namespace, origin.pack_name, origin.account, "replay", delivery_id)
+    key = delivery_key(item, origin.route.key if origin.route else "")
     return replace(origin, delivery_id=delivery_id, delivery_key=key)

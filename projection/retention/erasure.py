@@ -39,9 +39,9 @@ class ErasedFacts:
         return ErasedFacts(self.events + other.events, self.work_items + other.work_items)
 
 
-def tombstone_id(source_type: str, source_id: str) -> str:
+def tombstone_id(account: str, source_type: str, source_id: str) -> str:
     """What the readable id of an erased source becomes."""
-    return f"erased:{source_key(source_type, source_id)}"
+    return f"erased:{source_key(account, source_type, source_id)}"
 
 
 def work_in_the_way(event_ids: Sequence[int]) -> list[Refused]:

@@ -8,7 +8,7 @@ from connectors.bench import history
 from connectors.bench.history_plan import ERRORS, HistoryRefused, Size
 from connectors.models import Namespace, Receipt, Record, Route
 from connectors.operations.ingress_audit import audit_everything
-from projection.facts import RouteFacts
+from projection.facts import RouteFacts, SourceLane
 from projection.identity import generation_work_id, lane_key, projection_key
 from projection.job_models import JobItem
 from projection.models import Event, LaneHold, WorkFailure, WorkItem
@@ -60,9 +60,9 @@ def test_keys_are_those_that_admission_makes() -> None:
     item = WorkItem.objects.filter(source_lane="contact:1", replay_of_work_id=None).order_by("-id")[0]
     event = Event.objects.get(id=item.event_id)
     route = RouteFacts.from_snapshot(event.route_snapshot or "")
-    assert event.projection_key == projection_key(route, event.pack_incarnation, "contact:1")
+    assert event.projection_key == projection_key(route, event.pack_incarnation, SourceLane("", ("contact:1",)))
     assert item.work_id == generation_work_id(str(event.projection_key), event.enqueue_ordinal, event.id)
-    assert item.lane_key == lane_key("history", "headrace", "contact:1", "")
+    assert item.lane_key == lane_key("history", "headrace", SourceLane("", ("contact:1",)), "")
     first = WorkItem.objects.filter(projection_key=event.projection_key).order_by("id")[0]
     assert first.work_id == first.projection_key
 

@@ -15,7 +15,7 @@ from connectors.routing.router import BACKOFF_SECONDS, QUARANTINE_AFTER, route_b
 from projection.admission import activation
 from projection.admission.rows import event_row
 from projection.facts import InboundEvent
-from projection.identity import delivery_key, sha256_text
+from projection.identity import sha256_text
 from projection.integrity.repair import repair
 from projection.models import Event as EventRow
 from tests.model.choosing import Written, pick, place
@@ -191,10 +191,11 @@ def _legacy_row(world: World, event: Event, route: Route) -> tuple[object, ...]:
         provider_kind=item.kind,
         source_type="contact",
         source_id=item.source,
+        account=world.account_of(event.namespace),
         source_lane=item.lane,
         target_lane=route.target,
         delivery_id=item.delivery,
-        delivery_key=delivery_key(event.namespace, facts.pack_name, item.delivery, route.key),
+        delivery_key=world.delivery_key(event, route.key),
         provider_time=None,
         payload=item.payload,
         payload_sha256=sha256_text(item.payload),

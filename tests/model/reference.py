@@ -119,12 +119,12 @@ class Reference:
         )
 
     def _deadline(self, fresh: Sequence[Event], item: Item, route: Route) -> datetime:
-        """The earliest that is still ahead for the source; the first of an admission sets it for all of that admission."""
-        of_source = [event for event in fresh if event.route == route and event.item.source == item.source and event.key]
-        if of_source:
-            assert of_source[0].deadline
-            return of_source[0].deadline
-        same = (event.deadline for event in self.events if event.route == route and event.item.source == item.source)
+        """The earliest that is still ahead for the lane; the first of an admission sets it for all of that admission."""
+        of_lane = [event for event in fresh if event.route == route and event.item.lane == item.lane and event.key]
+        if of_lane:
+            assert of_lane[0].deadline
+            return of_lane[0].deadline
+        same = (event.deadline for event in self.events if event.route == route and event.item.lane == item.lane)
         return min((deadline for deadline in same if deadline and deadline > self.now), default=self.now + route.settle)
 
     def _commit(self, repaired: Sequence[Event], fresh: Sequence[Event]) -> None:

@@ -86,7 +86,8 @@ FAULTS: dict[str, Plant] = {
     "a hold is forgotten": both(text("preselect_work_items", "x.LaneKey = c.LaneKey", "x.LaneKey = 'x'"),
         text("claim_work_items", "x.LaneKey = `_System_ConnectorWorkItem`.LaneKey", "x.LaneKey = 'x'")),
     "every admission settles anew": function(settle, "deadlines", lambda true, events, now: {
-        settle.burst_of(event): now + event.route.settle for event in events if settle.burst_of(event)}),
+        key: now + event.route.settle for event in events
+        if event.route and event.route.settle_seconds and (key := admission_rows.key_of(event))}),
     "only history bounds a range": text(
         "read_lower_bounds", "p.ReplayOfWorkId IS NULL", "p.ReplayOfWorkId IS NULL AND p.TerminalAt IS NOT NULL"),
     "replay events are inputs": text("read_inputs", "AND ReplayOfEventId IS NULL", ""),

@@ -23,7 +23,7 @@ from connectors.ingress.store import store_within
 from projection import identity
 from projection.database import clock
 from projection.execution.attempts import Attempt
-from projection.facts import PROJECTION, RouteFacts
+from projection.facts import PROJECTION, RouteFacts, SourceLane
 from tests.model import values
 from tests.model.reference import Reference
 from tests.model.values import LEASE, Event, Work
@@ -142,8 +142,7 @@ class World:
         if work.replay_of is not None:
             return None
         if work.key is None:
-            delivery = identity.delivery_key(work.event.namespace, "generic", work.event.item.delivery, work.route.key)
-            return identity.per_event_work_id(delivery)
+            return identity.per_event_work_id(self.delivery_key(work.event, work.route.key))
         key = self.projection_key(work.event)
         named_by = work.named_by
         return key if named_by is None else identity.generation_work_id(key, named_by.ordinal, self.event_ids[named_by.number])
@@ -151,13 +150,24 @@ class World:
     def projection_key(self, event: Event) -> str | None:
         if event.key is None or event.route is None:
             return None
-        return identity.projection_key(self.facts_of(event.route), self.incarnations[event.key.pack][1], event.key.lane)
+        lane = self.lane(event.namespace, event.key.lane)
+        return identity.projection_key(self.facts_of(event.route), self.incarnations[event.key.pack][1], lane)
 
-    @staticmethod
-    def lane_key(lane: tuple[str, ...]) -> str:
+    def delivery_key(self, event: Event, route_key: str) -> str:
+        item = identity.item_key(event.namespace, "generic", self.account_of(event.namespace), "event", event.item.delivery, 0)
+        return identity.delivery_key(item, route_key)
+
+    def account_of(self, namespace: str) -> str:
+        """Each namespace has one sender."""
+        return self.endpoints[namespace].account
+
+    def lane(self, namespace: str, text: str) -> SourceLane:
+        return SourceLane(self.account_of(namespace), (text,))
+
+    def lane_key(self, lane: tuple[str, ...]) -> str:
         namespace, *rest = lane
         target = rest[1] if rest[0] == "target" else ""
-        found = identity.lane_key(namespace, rest[0], "" if target else rest[1], target)
+        found = identity.lane_key(namespace, rest[0], SourceLane() if target else self.lane(namespace, rest[1]), target)
         assert found is not None
         return found
 

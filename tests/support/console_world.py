@@ -42,6 +42,7 @@ class World:
     job: int = 0
     preview: int = 0
     endpoint: int = 0
+    connection: int = 0
     source: str = ""
     entry: int = 0
 
@@ -132,7 +133,7 @@ def build(text: str = "contact.changed", *, masks: tuple[str, ...] = ()) -> Worl
     LaneHold.objects.create(
         namespace=pack.namespace, lane_key=pending.lane_key, lane=text, reason=text, held_by=text[:100], held_at=moment
     )
-    models.Connection.objects.create(
+    connection = models.Connection.objects.create(
         namespace=pack.namespace, name=text[:90], url=f"https://example.com/{text}", secrets="SECRET", created_at=moment
     )
     entry = models.AuditEntry.objects.create(
@@ -153,6 +154,7 @@ def build(text: str = "contact.changed", *, masks: tuple[str, ...] = ()) -> Worl
         job=job(dead, text).id,
         preview=jobs_by_hand.preview(chosen=WorkFilter(error=text), actor=text[:100]).id,
         endpoint=endpoint.id,
+        connection=connection.id,
         source=text,
         entry=entry.id,
     )

@@ -13,7 +13,7 @@ from typing import Any
 from connectors.models import Namespace
 from projection import identity
 from projection.database.clock import now
-from projection.facts import PER_EVENT, PROJECTION, RouteFacts
+from projection.facts import PER_EVENT, PROJECTION, RouteFacts, SourceLane
 from projection.models import Event, WorkFailure, WorkItem
 from projection.states import TERMINAL, ExecutionClass, State
 
@@ -51,7 +51,9 @@ def event_row(route: RouteFacts | None = CONTACTS, *, source_id: str = "42", sou
     """An admitted event of `route` (None: unrouted), in the lane `type:id` unless `source_lane` says otherwise."""
     namespace = columns.pop("namespace", route.namespace if route else "default")
     incarnation = columns.setdefault("pack_incarnation", "incarnation-1")
+    account = columns.setdefault("account", "")
     lane = columns.pop("source_lane", f"{source_type}:{source_id}")
+    parts = SourceLane.of(account, lane, columns.setdefault("lane_cuts", ""))
     delivery_id = columns.pop("delivery_id", uuid.uuid4().hex)
     payload = columns.setdefault("payload", '{"v":1}')
     projected = route is not None and route.is_projection and lane != ""
@@ -67,15 +69,16 @@ def event_row(route: RouteFacts | None = CONTACTS, *, source_id: str = "42", sou
         "provider_kind": "contact.changed",
         "source_type": source_type,
         "source_id": source_id,
-        "source_key": identity.source_key(source_type, source_id),
+        "source_key": identity.source_key(account, source_type, source_id),
         "source_lane": lane,
         "delivery_id": delivery_id,
         "delivery_key": identity.delivery_key(
-            namespace, route.pack_name if route else "generic", delivery_id, route.key if route else ""
+            identity.item_key(namespace, route.pack_name if route else "generic", account, "event", delivery_id, 0),
+            route.key if route else "",
         ),
         "delivery_sequence": 0,
         "payload_sha256": identity.sha256_text(payload),
-        "projection_key": identity.projection_key(route, incarnation, lane) if projected and route else None,
+        "projection_key": identity.projection_key(route, incarnation, parts) if projected and route else None,
         "executor_owner": "work_item",
         "status": "skipped",
         "created_date": now(),
@@ -93,7 +96,9 @@ def replay_event_row(original: Event, **columns: Any) -> Event:
         source_type=original.source_type,
         source_id=original.source_id,
         **{
+            "account": original.account,
             "source_lane": original.source_lane,
+            "lane_cuts": original.lane_cuts,
             "pack_incarnation": original.pack_incarnation,
             "payload": original.payload,
             "payload_sha256": original.payload_sha256,
@@ -109,7 +114,8 @@ def work_row(event: Event, state: str = State.PENDING, **columns: Any) -> WorkIt
     generation is its queued successor."""
     route = RouteFacts.from_snapshot(event.route_snapshot or "")
     key = event.projection_key
-    lane = identity.lane_key(event.namespace, route.companion_pack, event.source_lane, event.target_mutation_lane)
+    parts, own_route = SourceLane.of(event.account, event.source_lane, event.lane_cuts), route.own_route if key else ""
+    lane = identity.lane_key(event.namespace, route.companion_pack, parts, event.target_mutation_lane, own_route)
     known = WorkItem.objects.filter(projection_key=key) if key else WorkItem.objects.none()
     queued = state == State.BLOCKED and known.filter(projection_active_key=key).exists()
     values: dict[str, Any] = {
@@ -125,7 +131,8 @@ def work_row(event: Event, state: str = State.PENDING, **columns: Any) -> WorkIt
         "companion_flow": route.companion_flow,
         "work_type": route.work_type,
         "execution_class": ExecutionClass.PROJECTION if key else ExecutionClass.PER_EVENT,
-        "source_scope_key": identity.source_scope_key(event.namespace, event.event_kind, event.source_lane),
+        "source_scope_key": identity.source_scope_key(event.namespace, event.event_kind, parts, own_route),
+        "account": event.account,
         "source_lane": event.source_lane,
         "lane_key": lane,
         "lane_position": event.enqueue_ordinal,

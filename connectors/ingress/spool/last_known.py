@@ -83,4 +83,5 @@ def _read_file() -> tuple[float, dict[tuple[str, str], tuple[Any, ...]]]:
 @lru_cache(maxsize=1)
 def _parsed(path: Path, _inode: int, _written_ns: int) -> tuple[float, dict[tuple[str, str], tuple[Any, ...]]]:
     members = json.loads(path.read_text(encoding="utf-8"))
-    return float(members["at"]), {(row[1], row[2]): tuple(row) for row in members["rows"]}
+    whole = [tuple(row) for row in members["rows"] if len(row) == endpoint_facts.COLUMNS]  # others are of another version
+    return float(members["at"]), {(row[1], row[2]): row for row in whole}

@@ -234,6 +234,7 @@ def _add_filters(parser: CommandParser) -> None:
     parser.add_argument("--since", default="", help="failed at or after: ISO 8601, or how long ago (2h, 7d)")
     parser.add_argument("--until", default="", help="failed before: ISO 8601, or how long ago")
     parser.add_argument("--source", default="", help="a source id, type:id (contact:42) or lane")
+    parser.add_argument("--account", default="", help="account that the record belongs to")
 
 
 def _chosen(options: dict[str, Any]) -> WorkFilter:
@@ -252,19 +253,19 @@ def _filter(options: dict[str, Any]) -> WorkFilter:
         until = moment(options["until"]) if options["until"] else None
     except ValueError as wrong:
         raise CommandError(f"{wrong}.") from None
-    return WorkFilter(
-        route=options["route"], pack=options["pack"], error=options["error"], source=options["source"], since=since, until=until
-    )
+    texts = {name: options[name] for name in ("route", "pack", "error", "source", "account")}
+    return WorkFilter(**texts, since=since, until=until)
 
 
 def _table(found: list[DeadLetter]) -> list[str]:
     return table(
-        ["work id", "failed", "flow", "lane", "attempts", "error", "replay"],
+        ["work id", "failed", "flow", "account", "lane", "attempts", "error", "replay"],
         [
             (
                 short(one.item.work_id),
                 seconds(one.item.terminal_at),
                 one.item.flow,
+                one.item.account,
                 one.item.lane,
                 one.item.attempts,
                 first_line(one.item.last_error),

@@ -26,7 +26,7 @@ from connectors.operations.reverify import reverify
 from connectors.states import EndpointState
 from projection.cli import DONE, FINDINGS, add_confirmation, confirm, demand_reason, iso, refusal, table
 
-SETTINGS: Final = ("public_url", "signature", "unverified", *LIMIT_NAMES)
+SETTINGS: Final = ("account", "public_url", "signature", "unverified", *LIMIT_NAMES)
 
 
 class Command(ConfigurationCommand):
@@ -39,6 +39,7 @@ class Command(ConfigurationCommand):
         create.add_argument("pack", help="installed pack")
         create.add_argument("name", metavar="SLUG", help="last part of the URL")
         _add_secret(create, action="append")
+        create.add_argument("--account", help="whose data it receives; endpoints of one account are one sender (default: the slug)")
         create.add_argument("--public-url", help="scheme and host that the provider posts to (default: HEADRACE_PUBLIC_URL)")
         create.add_argument("--signature", help="signature scheme (default: the pack's own)")
         create.add_argument(
@@ -82,10 +83,10 @@ class Command(ConfigurationCommand):
     def list(self, *, namespace: str, **_options: Any) -> int:
         found = endpoints.lines(namespace)
         rows = [
-            (line.slug, line.pack, line.state, line.path, line.live_secrets, line.unverified, iso(line.rotated_at))
+            (line.slug, line.pack, line.account, line.state, line.path, line.live_secrets, line.unverified, iso(line.rotated_at))
             for line in found
         ]
-        headers = ["endpoint", "pack", "state", "path", "secrets", "unverified", "rotated"]
+        headers = ["endpoint", "pack", "account", "state", "path", "secrets", "unverified", "rotated"]
         self.emit({"endpoints": [asdict(line) for line in found]}, table(headers, rows))
         return DONE
 

@@ -30,6 +30,7 @@ class Command(HeadraceCommand):
         what.add_argument("--receipt", metavar="ID", type=int, help="one delivery and its events; live records stay")
         add_namespace(parser)
         parser.add_argument("--pack", help="only data received by this pack (default: all packs of the namespace)")
+        parser.add_argument("--account", help="account of the source, where several have a record of this id")
         parser.add_argument("--reason", default="", help="reason, for the audit log (required, except with --dry-run)")
         parser.add_argument(
             "--discard", action="store_true", help="discard dead letters of the source first, instead of refusing to erase"
@@ -52,7 +53,7 @@ class Command(HeadraceCommand):
         return FINDINGS if done.refused else DONE
 
     def _source(self, **options: Any) -> Erased:
-        source = find_source(options["source"], options["namespace"], options["pack"])
+        source = find_source(options["source"], options["namespace"], options["pack"], options["account"])
         if isinstance(source, Refused):
             return Erased(refused=(source,))
         if options["dry_run"]:

@@ -102,7 +102,9 @@ class Command(HeadraceCommand):
         """The lane that the text names; None when there is none. A change never guesses among several."""
         named = find_lanes(text)
         if len(named) > 1:
-            keys = ", ".join(f"{one.lane_key} in {one.namespace}" for one in named)
+            keys = ", ".join(
+                f"{one.lane_key} in {one.namespace}{f', account {one.account}' if one.account else ''}" for one in named
+            )
             raise CommandError(f"{text} matches {len(named)} lanes; give the key of one: {keys}.")
         return named[0] if named else None
 
@@ -123,6 +125,7 @@ def _summary(lane: Lane, waiting: Waiting | None) -> dict[str, Any]:
     return {
         "lane_key": lane.key,
         "namespace": lane.namespace,
+        "account": lane.account,
         "lane": lane.name,
         **asdict(waiting or Waiting()),
         "running": holder and holder.work_id,
@@ -132,7 +135,7 @@ def _summary(lane: Lane, waiting: Waiting | None) -> dict[str, Any]:
 
 
 def _table(found: list[dict[str, Any]]) -> list[str]:
-    plain = ("lane", "namespace", "depth", "blocked")
+    plain = ("lane", "account", "namespace", "depth", "blocked")
     return table(
         [*plain, "oldest", "running", "state", "held by", "key"],
         [

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
-from django.core.management.base import CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from connectors import pack
 from connectors.audit_log import cli_actor
@@ -35,6 +36,11 @@ class Command(PauseVerbs):
             sub.add_argument("name", help="name of the pack")
             add_namespace(sub)
             add_reason(sub)
+            if verb == "install":
+                sub.add_argument(
+                    "--class", dest="class_name", help="pack class, where the name is not its own: install one class several times"
+                )
+                sub.add_argument("--settings", metavar="JSON", help="settings of the pack as a JSON object")
             if verb == "remove":
                 add_confirmation(sub)
             if verb == "disable":
@@ -46,6 +52,7 @@ class Command(PauseVerbs):
         installed = [
             {
                 "name": row.name,
+                "class": row.code_name,
                 "version": row.version,
                 "state": row.state,
                 "incarnation": row.incarnation,
@@ -59,17 +66,29 @@ class Command(PauseVerbs):
         ]
         available = [{"name": name, "version": code.version} for name, code in sorted(pack.registered().items())]
         lines = table(
-            ["pack", "version", "state", "endpoints", "routes"],
-            [(p["name"], p["version"], p["state"], ", ".join(p["endpoints"]), ", ".join(p["routes"])) for p in installed],
+            ["pack", "class", "version", "state", "endpoints", "routes"],
+            [
+                (p["name"], p["class"], p["version"], p["state"], ", ".join(p["endpoints"]), ", ".join(p["routes"]))
+                for p in installed
+            ],
         )
         names = ", ".join(f"{each['name']} {each['version']}" for each in available) or "none"
         self.emit({"packs": installed, "available": available}, [*lines, f"available: {names}"])
         return DONE
 
-    def install(self, *, namespace: str, name: str, reason: str, **_options: Any) -> int:
+    def install(self, *, namespace: str, name: str, reason: str, **options: Any) -> int:
         require_unlocked()
-        row = packs.install(namespace, name, actor=cli_actor(), reason=reason)
-        self.emit({"installed": {"name": name, "version": row.version, "incarnation": row.incarnation}}, [f"installed {row}"])
+        row = packs.install(
+            namespace,
+            name,
+            actor=cli_actor(),
+            reason=reason,
+            class_name=options["class_name"],
+            settings=_settings(options["settings"]),
+        )
+        answer = {"name": name, "class": row.code_name, "version": row.version, "incarnation": row.incarnation}
+        of = f" (class {row.class_name})" if row.class_name else ""
+        self.emit({"installed": answer}, [f"installed {row}{of}"])
         return DONE
 
     def upgrade(self, *, namespace: str, name: str, reason: str, **_options: Any) -> int:
@@ -111,3 +130,16 @@ class Command(PauseVerbs):
         row = packs.remove(namespace, name, actor=cli_actor(), reason=reason)
         self.emit({"removed": {"name": name, "version": row.version, "incarnation": row.incarnation}}, [f"removed {row}"])
         return DONE
+
+
+def _settings(text: str | None) -> dict[str, Any] | None:
+    """Raises CommandError for what is no JSON object."""
+    if text is None:
+        return None
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise CommandError(f"--settings is not JSON: {error}.") from None
+    if not isinstance(found, dict):
+        raise CommandError('--settings must be a JSON object, such as {"kind": "type"}.')
+    return found

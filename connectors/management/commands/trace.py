@@ -86,9 +86,19 @@ def _verdicts(rows: Sequence[TracedReceipt]) -> list[str]:
 
 def _events(rows: Sequence[TracedEvent]) -> list[str]:
     return table(
-        ["id", "receipt", "sequence", "kind", "source", "delivery", "route", "created"],
+        ["id", "receipt", "sequence", "kind", "account", "source", "delivery", "route", "created"],
         [
-            (e.id, e.receipt_id, e.ordinal, e.kind, f"{e.source_type}:{e.source_id}", e.delivery_id, e.route or "-", iso(e.created))
+            (
+                e.id,
+                e.receipt_id,
+                e.ordinal,
+                e.kind,
+                e.account,
+                f"{e.source_type}:{e.source_id}",
+                e.delivery_id,
+                e.route or "-",
+                iso(e.created),
+            )
             for e in rows
         ],
     )
@@ -96,12 +106,13 @@ def _events(rows: Sequence[TracedEvent]) -> list[str]:
 
 def _work_items(rows: Sequence[TracedItem]) -> list[str]:
     return table(
-        ["work id", "state", "flow", "lane", "attempts", "scheduled for", "ended", "error"],
+        ["work id", "state", "flow", "account", "lane", "attempts", "scheduled for", "ended", "error"],
         [
             (
                 w.work_id,
                 w.state,
                 w.flow,
+                w.account,
                 w.lane,
                 f"{w.attempts}/{w.max_attempts}",
                 iso(w.run_after),

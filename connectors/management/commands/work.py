@@ -31,6 +31,7 @@ class Command(OperationsCommand):
         sub.add_argument("--route", default="", help="key of a route, any version")
         sub.add_argument("--flow", default="", help="name of a flow, e.g. crm.contact")
         sub.add_argument("--source", default="", help="a source id, type:id (contact:42) or lane")
+        sub.add_argument("--account", default="", help="account that the record belongs to")
         sub.add_argument("--limit", type=int, default=50, help="maximum number of rows (default: %(default)s)")
         sub = self.add_verb(
             verbs, "show", self.show, "show a work item: inputs, attempts, failures, replays, and why it is not running"
@@ -46,25 +47,25 @@ class Command(OperationsCommand):
             if name == "cancel":
                 add_confirmation(sub)
 
-    def list_items(
-        self, *, state: list[str] | None, all: bool, route: str, flow: str, source: str, limit: int, **_options: Any
-    ) -> int:
+    def list_items(self, *, state: list[str] | None, all: bool, limit: int, **options: Any) -> int:
         if limit < 1:
             raise CommandError("--limit must be 1 or more.")
         shown = tuple(State) if all else tuple(one for one in State if one in NONTERMINAL)
         states = tuple(State(one) for one in state) if state else shown
         try:
-            rows = work_items(WorkFilter(states=states, route=route, flow=flow, source=source)).order_by("-id")[: limit + 1]
+            chosen = WorkFilter(states=states, **{name: options[name] for name in ("route", "flow", "source", "account")})
+            rows = work_items(chosen).order_by("-id")[: limit + 1]
             found = [TracedItem.of(row) for row in rows]
         except UnknownName as unknown:
             raise CommandError(str(unknown)) from None
         lines = table(
-            ["work id", "state", "flow", "lane", "attempts", "scheduled for", "error"],
+            ["work id", "state", "flow", "account", "lane", "attempts", "scheduled for", "error"],
             [
                 (
                     short(w.work_id),
                     w.state,
                     w.flow,
+                    w.account,
                     w.lane,
                     f"{w.attempts}/{w.max_attempts}",
                     seconds(w.run_after),

@@ -7,6 +7,7 @@ kind = "type"
 source_type = "'order'"
 source_id = "order.id"
 lane = "join(':', ['order', to_string(order.id)])"
+account = "shop.id"                 # whose records these are; without it, or where it finds nothing, the endpoint's account
 time = "created_at"
 
 No transaction, no database. Begin reading at `Generic.split` and `Generic.read`. May import what `connectors.packs` says.
@@ -19,8 +20,9 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from connectors.expressions import BODY, HEADERS, Expression, Expressions
-from connectors.identity_texts import identity_text, provider_time
+from connectors.identity_texts import identity_text, provider_time, type_of_kind
 from connectors.pack import (
+    NO_RECORD,
     Inbound,
     IngressRequest,
     Item,
@@ -38,7 +40,7 @@ from projection import exact_json
 
 DEFAULT_SIGNATURE: Final = {"kind": "hmac", "header": "X-Signature"}
 DEFAULTS: Final = {"kind": "type || 'event'", "source_id": "id"}
-EXPRESSIONS: Final = ("delivery_id", "kind", "source_type", "source_id", "lane", "time")
+EXPRESSIONS: Final = ("delivery_id", "kind", "source_type", "source_id", "lane", "account", "time")
 SIGNATURE_MEMBERS: Final = {
     "hmac": {"header", "encoding", "prefix"},
     "token": {"header", "prefix"},
@@ -47,7 +49,11 @@ SIGNATURE_MEMBERS: Final = {
 
 
 class Generic(Pack):
-    """By default the record is `id`, its type what stands before the first dot of the kind, and its lane both together."""
+    """By default the record is `id`, its type what stands before the first `.`, `/` or `:` of the kind, and its lane both together.
+
+    An id that is null, or blank, is news of no record: the event is kept, in no lane. Without the member the item is unreadable, because
+    then `source_id` is wrong.
+    """
 
     name = "generic"
     version = "1"
@@ -140,14 +146,25 @@ class Generic(Pack):
     def read(self, item: Item) -> Inbound:
         kind = self._expressions.text("kind", item)
         if kind is None:
-            raise Unreadable(f"the item has no kind at {self._expressions['kind'].text}")
-        source_id = self._expressions.text("source_id", item)
-        if source_id is None:
-            raise Unreadable(f"the item has no record id at {self._expressions['source_id'].text}")
-        source_type = self._expressions.text("source_type", item) or kind.partition(".")[0]
-        lane = self._expressions.text("lane", item) if "lane" in self._expressions else f"{source_type}:{source_id}"
-        time = provider_time(self._expressions.find("time", item))
-        return Inbound(kind, (source_type, source_id), lane, self._expressions.text("delivery_id", item), time)
+            raise Unreadable(f"the item has no kind at {self._expressions['kind'].text}; correct the pack's setting kind")
+        record_id = self._expressions.text("source_id", item)
+        if record_id is None and not self._expressions["source_id"].is_there(item.value, item.headers, item.envelope):
+            raise Unreadable(
+                f"the item has no record id at {self._expressions['source_id'].text}; correct the pack's setting source_id"
+            )
+        source_type = self._expressions.text("source_type", item) or type_of_kind(kind)
+        lane = self._expressions.text("lane", item) if "lane" in self._expressions else record_id and (source_type, record_id)
+        return Inbound(
+            kind,
+            (source_type, record_id or NO_RECORD),
+            lane,
+            self._expressions.text("delivery_id", item),
+            provider_time(self._expressions.find("time", item)),
+            self._expressions.text("account", item),
+        )
+
+    def default_source_type(self, kind: str) -> str | None:
+        return None if "source_type" in self._expressions else type_of_kind(kind)
 
 
 def _scheme(settings: Any) -> SignatureScheme:

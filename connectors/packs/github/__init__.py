@@ -35,14 +35,28 @@ OBJECT_MEMBER: Final = {
     "fork": ("fork", "forkee"),
     "page_build": ("page_build", "build"),
     "registry_package": ("package", "registry_package"),
-    "membership": ("team", "team"),
     "team_add": ("team", "team"),
-    "org_block": ("org_block", "blocked_user"),
+    "marketplace_purchase": ("account", "marketplace_purchase.account"),
 }
 """Event → (type of the record, member that holds it), where the member is not named like the event."""
 
-OBJECT_IDS: Final = ("id", "number", "ghsa_id", "node_id", "head_ref", "head_sha", "url")
-"""Members that identify an object, best first: alerts have only a number within their repository, advisories a GHSA id."""
+RELATIONS: Final = {
+    "star": ("star", ("repository",), ("sender",)),
+    "watch": ("star", ("repository",), ("sender",)),
+    "member": ("member", ("repository",), ("member",)),
+    "membership": ("team_member", ("team",), ("member",)),
+    "organization": ("organization_member", ("organization",), ("membership", "user")),
+    "org_block": ("org_block", ("organization",), ("blocked_user",)),
+}
+"""Event → (type, where what is joined is, where who joins it is): records that are one of the other, with both ids.
+
+`organization.renamed` and `.deleted` name nobody, and are about the organization; `.member_invited` is about the invitation.
+"""
+
+GLOBAL_IDS: Final = ("id", "ghsa_id", "node_id")
+"""Members that identify an object among all, best first."""
+LOCAL_IDS: Final = ("number", "head_ref", "head_sha", "url")
+"""Members that identify an object within its repository (alerts have only a number), for one without the others."""
 
 SCOPES: Final = ("repository", "organization", "installation")
 OBJECT_TIMES: Final = ("updated_at", "submitted_at", "completed_at", "published_at", "created_at", "starred_at")
@@ -54,6 +68,7 @@ class GitHub(Pack):
 
     name = "github"
     version = "1"
+    accounts = "none"
     signature = hmac_sha256(header="X-Hub-Signature-256", encoding="hex", prefix="sha256=", name="github-hmac-sha256")
     max_body_bytes = 25 * 1024 * 1024
     kept_headers = (
@@ -85,7 +100,7 @@ class GitHub(Pack):
         return Inbound(
             kind=f"{event}.{action}" if isinstance(action, str) and action else event,
             source=(found_type, found_id),
-            lane=":".join([*_scope(payload), found_type, lane_id]),
+            lane=(*_scope(payload), found_type, lane_id),
             delivery_id=item.headers.get("x-github-delivery"),
             time=_time(event, payload),
         )
@@ -106,38 +121,57 @@ def _form_payload(body: bytes) -> bytes:
 
 
 def _object(event: str, payload: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    found = payload.get(OBJECT_MEMBER.get(event, (event, event))[1])
+    found = inside(payload, *OBJECT_MEMBER.get(event, (event, event))[1].split("."))
     return found if isinstance(found, Mapping) else None
 
 
-def _object_id(found: Mapping[str, Any]) -> str | None:
-    return next((text for name in OBJECT_IDS if (text := identity_text(found.get(name))) is not None), None)
+def _first_id(found: Mapping[str, Any], names: Sequence[str]) -> str | None:
+    return next((text for name in names if (text := identity_text(found.get(name))) is not None), None)
 
 
 def _record(event: str, payload: Mapping[str, Any]) -> tuple[str, str, str]:
-    """(type, id, id within the lane) of the record that the event is about."""
+    """(type, id, id within the lane) of the record that the event is about. The id is unique among all repositories."""
     if event == "push":
         # Each push is a fact of its own; the pushes of one ref keep their order.
         ref = required(payload, "ref")
-        return "push", f"{ref}@{required(payload, 'after')}", ref
+        return "push", _within_scope(payload, f"{ref}@{required(payload, 'after')}"), ref
     if event in ("create", "delete"):
         ref = required(payload, "ref")
-        return required(payload, "ref_type"), ref, ref
+        return required(payload, "ref_type"), _within_scope(payload, ref), ref
     if event in ("ping", "meta"):
         hook = required(payload, "hook_id")
         return "hook", hook, hook
-    if event in ("star", "watch"):
-        both = f"{_part_id(payload, 'repository')}/{_part_id(payload, 'sender')}"
-        return "star", both, both
-    return _named_object(event, payload)
+    return _relation(event, payload) or _named_object(event, payload)
+
+
+def _relation(event: str, payload: Mapping[str, Any]) -> tuple[str, str, str] | None:
+    """A record that is one of another: who, in what. None: the event is none, or names nobody."""
+    if event not in RELATIONS:
+        return None
+    found_type, whole, part = RELATIONS[event]
+    invitation = identity_text(inside(payload, "invitation", "id"))
+    if event == "organization" and invitation is not None:
+        return "organization_invitation", invitation, invitation
+    if inside(payload, *part) is None and event == "organization":
+        return None
+    both = f"{_part_id(payload, *whole)}/{_part_id(payload, *part)}"
+    return found_type, both, both
+
+
+def _within_scope(payload: Mapping[str, Any], local_id: str) -> str:
+    """An id that is unique within its repository (or organization), with that one's id in front. Ids of scopes have no slash."""
+    return "/".join([*_scope(payload), local_id])
 
 
 def _named_object(event: str, payload: Mapping[str, Any]) -> tuple[str, str, str]:
     found_type = OBJECT_MEMBER.get(event, (event, event))[0]
     found = _object(event, payload)
-    object_id = _object_id(found) if found is not None else identity_text(payload.get("id"))
+    object_id = _first_id(found, GLOBAL_IDS) if found is not None else identity_text(payload.get("id"))
     if object_id is not None:
         return found_type, object_id, object_id
+    local_id = _first_id(found, LOCAL_IDS) if found is not None else None
+    if local_id is not None:
+        return found_type, _within_scope(payload, local_id), local_id
     for scope in (*SCOPES, "sender"):  # about nothing smaller than its repository: repository_dispatch, public, gollum …
         scope_id = identity_text(inside(payload, scope, "id"))
         if scope_id is not None:
@@ -145,10 +179,10 @@ def _named_object(event: str, payload: Mapping[str, Any]) -> tuple[str, str, str
     raise Unreadable(f"the {event} event contains no {found_type}, repository, organization, installation or sender")
 
 
-def _part_id(payload: Mapping[str, Any], name: str) -> str:
-    text = identity_text(inside(payload, name, "id"))
+def _part_id(payload: Mapping[str, Any], *path: str) -> str:
+    text = identity_text(inside(payload, *path, "id"))
     if text is None:
-        raise Unreadable(f"{name}.id is missing")
+        raise Unreadable(f"{'.'.join(path)}.id is missing")
     return text
 
 

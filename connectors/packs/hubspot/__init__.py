@@ -35,13 +35,14 @@ LIFECYCLE: Final = {"creation": "created", "deletion": "deleted", "privacyDeleti
 
 
 class HubSpot(Pack):
-    """One app posts the events of all its accounts to one URL: the account (`portalId`) is part of every lane.
+    """One app posts the events of all its accounts to one URL: each delivery says whose it is (`portalId`).
 
     A batch has no id, and a retried batch may be composed differently, so identity is per event.
     """
 
     name = "hubspot"
     version = "1"
+    accounts = "delivery"
     signature = hubspot()
     kept_headers = ("x-hubspot-correlation-id", "x-hubspot-request-timestamp", "x-hubspot-signature-version")
 
@@ -100,15 +101,21 @@ def _object_type(event: Mapping[str, Any], kind: str) -> str:
 
 def _inbound(event: Mapping[str, Any], kind: str, object_id: str, delivery_id: str) -> Inbound:
     object_type = _object_type(event, kind)
-    lane = f"{required(event, 'portalId')}:{object_type}:{object_id}"
-    return Inbound(kind, (object_type, object_id), lane, delivery_id, provider_time(event.get("occurredAt")))
+    portal = required(event, "portalId")
+    lane = (portal, object_type, object_id)
+    return Inbound(kind, (object_type, object_id), lane, delivery_id, provider_time(event.get("occurredAt")), portal)
 
 
 def _delivery_id(event: Mapping[str, Any], kind: str) -> str:
     values = {**event, "subscriptionType": kind}
     parts = [_escaped(identity_text(values.get(name)) or "") for name in IDENTITY]
-    parts += [f"{name}={_escaped(text)}" for name in EXTRA_IDENTITY if (text := identity_text(event.get(name))) is not None]
+    parts += [f"{name}={_escaped(text)}" for name in EXTRA_IDENTITY if (text := _part(event.get(name))) is not None]
     return ":".join(parts)
+
+
+def _part(value: Any) -> str | None:
+    """What tells events apart may be true or false (an association removed), which no id may be."""
+    return str(value).lower() if isinstance(value, bool) else identity_text(value)
 
 
 def _without_counter(event: Any) -> Any:
@@ -154,7 +161,8 @@ def _read_workflow_object(record: Mapping[str, Any], correlation: str | None) ->
     return Inbound(
         kind=f"workflow.{object_type}",
         source=(object_type, object_id),
-        lane=f"{portal}:{object_type}:{object_id}",
+        lane=(portal, object_type, object_id),
+        account=portal,
         delivery_id=":".join(map(_escaped, identity)) if correlation and correlation.strip() else None,
         time=provider_time(changed),
     )

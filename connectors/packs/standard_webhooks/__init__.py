@@ -1,7 +1,7 @@
 """Standard Webhooks and Svix: one event a request, `{type, timestamp, data}`, `webhook-id` as its identity.
 
-Settings (all optional): `kind`, `source_type`, `source_id`, `lane`, `time` are JMESPath expressions over the body (and `headers`);
-`tolerance` is seconds. Source: standard-webhooks/standard-webhooks, spec/standard-webhooks.md.
+Settings (all optional): `kind`, `source_type`, `source_id`, `lane`, `account`, `time` are JMESPath expressions over the body (and
+`headers`); `tolerance` is seconds. Source: standard-webhooks/standard-webhooks, spec/standard-webhooks.md.
 No transaction, no database. Begin reading at `StandardWebhooks.split` and `StandardWebhooks.read`. May import what `connectors.packs` says.
 """
 
@@ -11,17 +11,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from connectors.expressions import Expressions
-from connectors.identity_texts import inside, members, provider_time
+from connectors.identity_texts import action_of_kind, inside, members, provider_time, type_of_kind
 from connectors.pack import Change, Inbound, IngressRequest, Item, Pack, Sample, SignatureScheme, Unreadable, json_items
 from connectors.signatures import TOLERANCE_SECONDS, standard_webhooks
 
 DEFAULTS: Final = {"kind": "type || eventType", "source_id": "data.id", "time": "timestamp"}
-EXPRESSIONS: Final = ("kind", "source_type", "source_id", "lane", "time")
+EXPRESSIONS: Final = ("kind", "source_type", "source_id", "lane", "account", "time")
 LIFECYCLE: Final = {"created": "created", "deleted": "deleted", "restored": "restored"}
 
 
 class StandardWebhooks(Pack):
-    """By default the record is `data.id`, its type what stands before the first dot of the kind, and its lane both together."""
+    """By default the record is `data.id`, its type what stands before the first `.`, `/` or `:` of the kind, and its lane both together."""
 
     name = "standard_webhooks"
     version = "1"
@@ -60,17 +60,21 @@ class StandardWebhooks(Pack):
             raise Unreadable(f"the body has no kind at {self._expressions['kind'].text}; set the pack's setting `kind`")
         message_id = _message_id(item.headers)
         record_id = self._expressions.text("source_id", item)
-        record_type = self._expressions.text("source_type", item) or kind.partition(".")[0]
+        record_type = self._expressions.text("source_type", item) or type_of_kind(kind)
         source_id = record_id or message_id
         if source_id is None:
             raise Unreadable(f"the body has no record id at {self._expressions['source_id'].text}, and there is no webhook-id")
-        lane = self._expressions.text("lane", item) or (f"{record_type}:{record_id}" if record_id else None)
-        return Inbound(kind, (record_type, source_id), lane, message_id, provider_time(self._expressions.find("time", item)))
+        lane = self._expressions.text("lane", item) or (record_id and (record_type, record_id))
+        time = provider_time(self._expressions.find("time", item))
+        return Inbound(kind, (record_type, source_id), lane, message_id, time, self._expressions.text("account", item))
+
+    def default_source_type(self, kind: str) -> str | None:
+        return None if "source_type" in self._expressions else type_of_kind(kind)
 
     def change(self, kind: str, payload: Any) -> Change:
         data = inside(payload, "data")
         properties = data if isinstance(data, Mapping) else {"data": data}
-        return Change(properties=properties, lifecycle=LIFECYCLE.get(kind.rpartition(".")[2], ""))
+        return Change(properties=properties, lifecycle=LIFECYCLE.get(action_of_kind(kind), ""))
 
 
 def _message_id(headers: Mapping[str, str]) -> str | None:

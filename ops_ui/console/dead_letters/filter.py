@@ -40,6 +40,7 @@ class DeadLetterFilter(ListFilter):
     route = django_filters.ChoiceFilter(label="Route", choices=route_choices, method="kept", empty_label="any")
     pack = django_filters.ChoiceFilter(label="Pack", choices=pack_choices, method="kept", empty_label="any")
     source = exact_filter("Source: id, type:id or lane", "source_lane", method="kept")
+    account = exact_filter("Account", "account", method="kept")
     error = exact_filter("Error text", "last_error", method="kept")
     fingerprint = key_filter("Error fingerprint", "error_fingerprint", method="kept")
     since = MomentFilter(label="Failed after", method="kept")
@@ -58,7 +59,7 @@ class DeadLetterFilter(ListFilter):
         """What is chosen, `show` aside."""
         given = self.given()
         times: dict[str, datetime] = {name: given[name] for name in ("since", "until") if name in given}
-        texts = {name: str(given[name]) for name in ("route", "pack", "source", "error", "fingerprint") if name in given}
+        texts = {name: str(given[name]) for name in ("route", "pack", "source", "account", "error", "fingerprint") if name in given}
         return WorkFilter(states=(State.DEAD,), **texts, **times)  # type: ignore[arg-type]  # each member has its own type
 
     def bulk_filter(self) -> WorkFilter | None:

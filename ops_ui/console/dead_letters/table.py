@@ -27,6 +27,7 @@ class DeadLetterTable(ConsoleTable):
     work_id = tables.Column("Work id")
     last_error = tables.Column("Error", empty_values=(), attrs={"td": {"class": "wide"}})
     source_lane = TextColumn("Source lane")
+    account = TextColumn()
     route_id = tables.Column("Route")
     attempts = NumberColumn()
     terminal_at = WhenColumn("Failed")

@@ -18,8 +18,9 @@ UNROUTED: Final = "~unrouted"
 
 
 class EventFilter(ListFilter):
-    windowed = frozenset({"kind", "route"})
+    windowed = frozenset({"account", "kind", "route"})
     source = exact_filter("Source id", "source_id")
+    account = exact_filter("Account", "account")
     delivery = exact_filter("Delivery id", "delivery_id")
     kind = exact_filter("Event kind", "event_kind")
     route = django_filters.ChoiceFilter(

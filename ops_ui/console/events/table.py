@@ -22,6 +22,7 @@ class EventTable(HashedTable):
     enqueue_ordinal = NumberColumn("Sequence")
     event_kind = TextColumn("Kind")
     source = tables.Column("Source", accessor="source_id")
+    account = TextColumn()
     route_id = tables.Column("Route", empty_values=())
     delivery_id = TextColumn("Delivery id")
     created_date = WhenColumn("Admitted")

@@ -19,11 +19,12 @@ from projection.states import NONTERMINAL, State
 
 
 class GenerationFilter(ListFilter):
-    windowed = frozenset({"route"})
+    windowed = frozenset({"account", "route"})
     state = django_filters.ChoiceFilter(
         label="State", choices=[(s.value, s.value) for s in State], method="by_state", empty_label="any"
     )
     source = exact_filter("Source lane", "source_lane")
+    account = exact_filter("Account", "account")
     work = key_filter("Work id", "work_id")
     route = django_filters.ChoiceFilter(label="Route", choices=route_choices, method="by_route", empty_label="any")
 

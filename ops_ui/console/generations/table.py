@@ -22,6 +22,7 @@ class WorkTable(ConsoleTable):
     work_id = tables.Column("Work id")
     state = BadgeColumn()
     source_lane = TextColumn("Source lane")
+    account = TextColumn()
     route_id = tables.Column("Route")
     attempts = tables.Column()
     run_after = WhenColumn("Scheduled for")

@@ -13,6 +13,7 @@ NAMES: Final = {
     "pack": "Pack",
     "flow": "Flow",
     "source": "Source",
+    "account": "Account",
     "error": "Error contains",
     "fingerprint": "Error fingerprint",
     "since": "Failed after",

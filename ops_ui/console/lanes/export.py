@@ -14,6 +14,7 @@ def lanes(rows: Sequence[Any]) -> Rows:
         rows,
         {
             "lane": lambda lane: lane.name,
+            "account": lambda lane: lane.account,
             "lane_key": lambda lane: lane.key,
             "state": lambda lane: lane.head and lane.head.state,
             "work_id": lambda lane: lane.head and lane.head.work_id,

@@ -56,6 +56,7 @@ def detail(request: HttpRequest, lane_key: str) -> HttpResponseBase:
     context = {
         "lane_key": lane_key,
         "name": str(hold.lane) if hold is not None else next(iter(lane_reads.lane_names([*items, *ended][:1]).values())),
+        "account": next((item.account for item in [*items, *ended]), ""),
         "hold": hold,
         "head": head,
         "why": told(why(head), head) if head else None,

@@ -103,7 +103,7 @@ def link(url_name: str, argument: Any, text: Any) -> SafeString:
 
 def source_url(row: Any) -> str:
     """The page of the source of an event or record."""
-    names = {"namespace": row.namespace, "type": row.source_type, "id": row.source_id}
+    names = {"namespace": row.namespace, "account": row.account, "type": row.source_type, "id": row.source_id}
     return f"{reverse('admin:source')}?{urlencode(names)}"
 
 

@@ -30,6 +30,12 @@ UNVERIFIED: Final = Field(
     choices=(("keep", "keep for inspection"), ("refuse", "reject")),
 )
 SETTINGS: Final = (
+    Field(
+        "account",
+        "Account",
+        "whose data it receives; endpoints of one account are one sender; empty: the slug",
+        placeholder="shop-a",
+    ),
     Field("public_url", "Public URL", "scheme and host the provider posts to", placeholder="https://hooks.example.com"),
     UNVERIFIED,
     Field("max_body_bytes", "Max body size", "bytes; empty: the pack's own limit", placeholder="5242880"),
@@ -50,7 +56,12 @@ def settings_of(endpoint: Endpoint) -> dict[str, str]:
     limits = EndpointLimits.of(endpoint.limits)
     written = {name: str(value) for name, value in limits.written.items() if name != "spool"}
     spool = {value: word for word, value in SPOOL.items()}[limits.spool]
-    return {"public_url": endpoint.public_url, "unverified": endpoint.unverified_policy, "spool": spool} | written
+    return {
+        "account": endpoint.account,
+        "public_url": endpoint.public_url,
+        "unverified": endpoint.unverified_policy,
+        "spool": spool,
+    } | written
 
 
 def draft(form: QueryDict, pack_name: str, slug: str, secrets: tuple[Secret, ...] | None, signature: str = "") -> EndpointDraft:
@@ -67,7 +78,7 @@ def draft(form: QueryDict, pack_name: str, slug: str, secrets: tuple[Secret, ...
     if problems:
         raise BadConfiguration(problems)
     limits = EndpointLimits(**section.model_dump(include=set(LIMIT_NAMES)))
-    return EndpointDraft(pack_name, slug, secrets, section.public_url, signature, section.unverified, limits)
+    return EndpointDraft(pack_name, slug, secrets, section.public_url, signature, section.unverified, section.account, limits)
 
 
 def _members(form: QueryDict) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from connectors.ingress.endpoint_facts import account_of
 from ops_ui.console.lists.exports import Columns, Rows, member_of
 
 
@@ -16,6 +17,7 @@ def endpoints(rows: Sequence[Any]) -> Rows:
             "namespace": lambda pair: pair[0].endpoint.namespace,
             "slug": lambda pair: pair[0].endpoint.slug,
             "pack": lambda pair: pair[1] and pair[1].name,
+            "account": lambda pair: account_of(pair[0].endpoint.account, pair[0].endpoint.slug),
             "state": lambda pair: pair[0].endpoint.state,
             "url": lambda pair: pair[0].url,
             "secrets": lambda pair: pair[0].secrets,
@@ -34,6 +36,7 @@ def packs(rows: Sequence[Any]) -> Rows:
         rows,
         fields
         | {
+            "class": lambda row: row.pack.code_name,
             "endpoints": lambda row: ", ".join(end.endpoint.slug for end in row.endpoints),
             "routes": lambda row: ", ".join(key for _, key in row.routes),
         },

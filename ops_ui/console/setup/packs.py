@@ -83,7 +83,7 @@ def listing(request: HttpRequest) -> HttpResponseBase:
 def _row(
     row: Pack, ends: dict[int, list[EndpointRow]], keys: dict[int, list[tuple[int, str]]], known: dict[str, type[pack.Pack]]
 ) -> PackRow:
-    code = known.get(row.name)
+    code = known.get(row.code_name)
     return PackRow(
         row, tuple(ends.get(row.id, ())), tuple(keys.get(row.id, ())), code.version if code else None, _settings(row.settings)
     )
@@ -117,8 +117,14 @@ def _install(request: HttpRequest) -> Pack:
     except ValueError as error:
         raise InstallationRefused(f"namespace: {error}") from None
     settings = _typed_settings(request)
+    class_name = request.POST.get("class", "")
     return packs.install(
-        namespace, request.POST.get("name", ""), actor=actor_of(request), reason=_reason(request), settings=settings
+        namespace,
+        request.POST.get("name", "").strip() or class_name,
+        actor=actor_of(request),
+        reason=_reason(request),
+        class_name=class_name or None,
+        settings=settings,
     )
 
 

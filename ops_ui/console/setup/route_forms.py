@@ -25,6 +25,7 @@ LISTS: Final = ("on", "mask")
 NUMBERS: Final = {"retry.attempts": int, "retry.factor": float, "limit.concurrency": int}
 NOT_OF_SECTION: Final = ("namespace", "key")
 CASES: Final = (("exact", "case-sensitive"), ("fold", "case-insensitive"))
+ORDERS: Final = (("source", "all routes of the flow's pack"), ("route", "this route only"))
 MODES: Final = (
     ("projection", "projection: events of a source combined into one run"),
     ("per_event", "per event: one run per event"),
@@ -69,6 +70,7 @@ def fields(packs: list[Pack]) -> tuple[Field, ...]:
         ),
         Field("connection", "Connection", "for http_forward", suggestions=connections),
         Field("source_id_case", "Source ids", "", "choice", choices=CASES, value="exact"),
+        Field("order", "Order", "projection mode: what its work of a record waits for", "choice", choices=ORDERS, value="source"),
         Field("target_lane", "Target mutation lane", "per-event mode: order by what the work changes", placeholder="invoice:{id}"),
         Field("work_type", "Work type", "empty: the flow's name"),
         Field("queue_class", "Queue class", "", placeholder="default"),

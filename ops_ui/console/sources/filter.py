@@ -16,6 +16,7 @@ class SourceFilter(ListFilter):
 
     source = exact_filter("Source id", "source_id")
     type = exact_filter("Source type", "source_type")
+    account = exact_filter("Account", "account")
     kind = exact_filter("Kind of the newest event", "event_kind")
     namespace = exact_filter("Namespace", "namespace")
 
@@ -28,8 +29,9 @@ class SourceFilter(ListFilter):
 
 
 class RecordFilter(ListFilter):
-    windowed = frozenset({"kind"})
+    windowed = frozenset({"kind", "account"})
     source = exact_filter("Source id", "source_id")
+    account = exact_filter("Account", "account")
     kind = exact_filter("Event kind", "event_kind")
 
     class Meta:

@@ -54,7 +54,7 @@ def detail(request: HttpRequest, record_id: int) -> HttpResponseBase:
     """The record's properties, and the newest events of its source (those of other kinds too)."""
     record = get_object_or_404(Record, id=record_id)
     rows = Event.objects.defer("payload", "route_snapshot", "last_error").filter(
-        source_id=record.source_id, source_type=record.source_type, namespace=record.namespace
+        source_id=record.source_id, source_type=record.source_type, account=record.account, namespace=record.namespace
     )
     events = list(rows.order_by("-id")[:EVENTS_SHOWN])
     context = {

@@ -8,7 +8,7 @@
 SELECT e.Id FROM (
   SELECT MAX(Id) AS Id FROM `_System_ConnectorEvent` FORCE INDEX (PRIMARY)
   WHERE Id <= %(newest)s AND Id > %(floor)s
-    AND (%(namespace)s = '' OR Namespace = %(namespace)s) AND (%(type)s = '' OR SourceType = %(type)s)
+    AND (%(namespace)s = '' OR Namespace = %(namespace)s) AND (%(type)s = '' OR SourceType = %(type)s) AND (%(account)s = '' OR Account = %(account)s)
   GROUP BY Namespace, SourceKey) w
 JOIN `_System_ConnectorEvent` e FORCE INDEX (PRIMARY) ON e.Id = w.Id
 WHERE (%(kind)s = '' OR e.EventKind = %(kind)s)

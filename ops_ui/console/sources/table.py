@@ -24,6 +24,7 @@ class SourceTable(ConsoleTable):
     """Rows are the newest event of each source."""
 
     source = tables.Column("Source", accessor="source_id")
+    account = TextColumn()
     namespace = TextColumn()
     event_kind = TextColumn("Newest event")
     created_date = WhenColumn("Admitted")
@@ -32,7 +33,7 @@ class SourceTable(ConsoleTable):
     id = NumberColumn(visible=False)
     sorted_by = {"id": "created_date"}
 
-    def __init__(self, rows: list[Any], *, work: Mapping[int, Any], records: Mapping[tuple[str, str, str], Any]) -> None:
+    def __init__(self, rows: list[Any], *, work: Mapping[int, Any], records: Mapping[tuple[str, str, str, str], Any]) -> None:
         super().__init__(rows)
         self.work = work
         self.records_of = records
@@ -48,7 +49,7 @@ class SourceTable(ConsoleTable):
         return item.state if item else None
 
     def value_record(self, record: Any) -> str | None:
-        live = self.records_of.get((record.namespace, record.source_type, record.source_id))
+        live = self.records_of.get((record.namespace, record.account, record.source_type, record.source_id))
         return record_state(live) if live else None
 
     def render_event_kind(self, record: Any) -> SafeString:
@@ -59,12 +60,13 @@ class SourceTable(ConsoleTable):
         return link("generation", item.work_id, badge(item.state)) if item else NONE
 
     def render_record(self, record: Any) -> SafeString:
-        live = self.records_of.get((record.namespace, record.source_type, record.source_id))
+        live = self.records_of.get((record.namespace, record.account, record.source_type, record.source_id))
         return link("record", live.id, badge(record_state(live))) if live else NONE
 
 
 class RecordTable(ConsoleTable):
     id = tables.Column("Record", accessor="source_id")
+    account = TextColumn()
     event_kind = TextColumn("Kind")
     pack_name = TextColumn("Pack")
     deleted = tables.Column("State", accessor="deleted")

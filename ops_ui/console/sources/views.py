@@ -45,8 +45,12 @@ def _table(found: list[Event]) -> SourceTable:
 
 @page(navigation.SOURCES)
 def detail(request: HttpRequest) -> HttpResponseBase:
-    """The newest history of the source that `namespace`, `type` and `id` name; 404 where nothing of it is kept. Some 25 queries."""
-    source = Source(request.GET.get("namespace", ""), request.GET.get("type", ""), request.GET.get("id", ""))
+    """The newest history of the source that the names in the address tell; 404 where nothing of it is kept. Some 25 queries."""
+    namespace, source_type, source_id = (request.GET.get(name, "") for name in ("namespace", "type", "id"))
+    account = request.GET.get("account")
+    if account is None:
+        account = source_reads.newest_account(namespace, source_type, source_id)
+    source = Source(namespace, source_type, source_id, account)
     history = source_reads.history(source)
     live = _live_records(request, source)
     if not history.events and not live:

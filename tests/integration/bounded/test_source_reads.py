@@ -34,7 +34,7 @@ def history(sources: int) -> None:
         DeliveryKey=hashed("e"),
         EnqueueOrdinal="n + 100",
         SourceId=which,
-        SourceKey=f"SHA2(CONCAT('7:contact', LENGTH({which}), ':', {which}), 256)",
+        SourceKey=f"SHA2(CONCAT('0:7:contact', LENGTH({which}), ':', {which}), 256)",
         SourceLane=f"CONCAT('contact:', {which})",
         ProjectionKey=f"CONCAT('csp:', SHA2({which}, 256))",
     )

@@ -182,11 +182,11 @@ def test_a_settling_source_reads_its_own_deadline_alone() -> None:
     hour = {"next_attempt_at": moment + timedelta(seconds=1)}
     event_row(next_attempt_at=moment + timedelta(seconds=9))
     event_row(next_attempt_at=moment)
-    event_row(pack_id=2, **hour)
-    event_row(route_of(id=7), **hour)
+    event_row(pack_incarnation="incarnation-2", **hour)
+    event_row(route_of(id=7, version=2), **hour)
     event_row(source_id="8", **hour)
-    found = Event.objects.read_settle_deadlines({(event.pack_id, event.route_id): [event.source_key]}, to_db(moment))
-    assert found == {(event.pack_id, event.route_id, event.source_key): to_db(event.next_attempt_at)}
+    found = Event.objects.read_settle_deadlines([event.projection_key], to_db(moment))
+    assert found == {event.projection_key: to_db(event.next_attempt_at)}
 
 
 def test_inputs_come_by_ordinal_and_those_of_one_ordinal_by_id() -> None:

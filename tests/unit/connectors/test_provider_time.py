@@ -36,7 +36,7 @@ def test_what_is_no_time_is_none(value: Any) -> None:
 
 
 def test_exact_numbers_and_texts_as_ids() -> None:
-    assert [identity_text(one) for one in (1, "x", " ", None, True, parse("1.10"))] == ["1", "x", None, None, "true", "1.10"]
-    for value in (1.5, [], {}):
+    assert [identity_text(one) for one in (1, "x", " ", None, "true", parse("1.10"))] == ["1", "x", None, None, "true", "1.10"]
+    for value in (1.5, [], {}, True, False):
         with pytest.raises(Unreadable):
             identity_text(value)

@@ -10,8 +10,10 @@ from dataclasses import replace
 import pytest
 
 from projection import identity
+from projection.facts import Source, SourceLane
 from projection.testing import make_route
 
+LANE = SourceLane("", ("l",))
 LOOK_ALIKES = ["api_4qD", "api_4Qd", "é", "e", "🎩", "💥", "a", "a ", " a", "", "A", "\ud800", "\ud801", "\\ud800", "e\u0301"]
 
 
@@ -45,10 +47,12 @@ def test_a_number_is_its_digits() -> None:
 def test_texts_that_collations_equate_have_keys_of_their_own() -> None:
     route = make_route()
     for key in (
-        lambda text: identity.source_key("contact", text),
-        lambda text: identity.projection_key(route, "i", text),
-        lambda text: identity.delivery_key("n", "p", text, "r"),
-        lambda text: identity.source_scope_key("n", "k", text),
+        lambda text: identity.source_key("", "contact", text),
+        lambda text: identity.source_key(text, "contact", "1"),
+        lambda text: identity.projection_key(route, "i", SourceLane("", (text,))),
+        lambda text: identity.delivery_key(identity.item_key("n", "p", "", text), "r"),
+        lambda text: identity.source_scope_key("n", "k", SourceLane("", (text,))),
+        lambda text: identity.lane_key("n", "crm", SourceLane(text, ("l",)), ""),
         identity.digest,
         identity.sha256_text,
     ):
@@ -69,18 +73,18 @@ def test_texts_that_collations_equate_have_keys_of_their_own() -> None:
 )
 def test_each_part_of_the_scope_makes_another_projection(change: dict[str, object]) -> None:
     route = make_route()
-    assert identity.projection_key(replace(route, **change), "i", "l") != identity.projection_key(route, "i", "l")
+    assert identity.projection_key(replace(route, **change), "i", LANE) != identity.projection_key(route, "i", LANE)
 
 
 def test_incarnation_and_lane_are_part_of_the_scope_and_the_row_id_is_not() -> None:
     route = make_route()
-    keys = [identity.projection_key(route, *parts) for parts in itertools.product(("i", "j"), ("l", "m"))]
+    keys = [identity.projection_key(route, *parts) for parts in itertools.product(("i", "j"), (LANE, SourceLane("", ("m",))))]
     assert len(set(keys)) == 4
-    assert identity.projection_key(replace(route, id=99, settle_seconds=9.0), "i", "l") == keys[0]
+    assert identity.projection_key(replace(route, id=99, settle_seconds=9.0), "i", LANE) == keys[0]
 
 
 def test_work_ids_fit_their_column_and_name_their_class() -> None:
-    key = identity.projection_key(make_route(), "i", "l")
+    key = identity.projection_key(make_route(), "i", LANE)
     later = identity.generation_work_id(key, 7, 70)
     single = identity.per_event_work_id("d")
     assert (key[:4], later[:4], single[:4]) == ("csp:", "csp:", "evt:")
@@ -93,12 +97,65 @@ def test_the_event_tells_generations_apart_only_before_ordinals() -> None:
     assert identity.generation_work_id("k", 0, 1) != identity.generation_work_id("k", 0, 2)
 
 
+def lane(*parts: str, account: str = "") -> SourceLane:
+    return SourceLane(account, parts)
+
+
 def test_lanes() -> None:
-    assert identity.lane_key("n", "crm", "", "") is None
-    source = identity.lane_key("n", "crm", "contact:1", "")
-    target = identity.lane_key("n", "crm", "contact:1", "invoice:1")
-    assert (
-        len({source, target, identity.lane_key("n", "erp", "contact:1", ""), identity.lane_key("m", "crm", "contact:1", "")}) == 4
-    )
-    assert target == identity.lane_key("n", "erp", "contact:2", "invoice:1"), "companions share a target lane"
-    assert identity.lane_key("n", "target", "x", "") != identity.lane_key("n", "any", "", "x")
+    one = lane("contact", "1")
+    assert identity.lane_key("n", "crm", SourceLane(), "") is None
+    source = identity.lane_key("n", "crm", one, "")
+    target = identity.lane_key("n", "crm", one, "invoice:1")
+    assert len({source, target, identity.lane_key("n", "erp", one, ""), identity.lane_key("m", "crm", one, "")}) == 4
+    assert target == identity.lane_key("n", "erp", lane("contact", "2"), "invoice:1"), "companions share a target lane"
+    assert identity.lane_key("n", "target", lane("x"), "") != identity.lane_key("n", "any", SourceLane(), "x")
+
+
+GLUED = [(("acct:1", "42"), ("acct", "1:42")), (("a:b",), ("a", "b")), (("a", "b:c"), ("a:b", "c")), (("a", ""), ("a:",))]
+
+
+@pytest.mark.parametrize(("left", "right"), GLUED)
+def test_lanes_that_read_alike_have_keys_of_their_own(left: tuple[str, ...], right: tuple[str, ...]) -> None:
+    one, other, route = lane(*left), lane(*right), make_route()
+    assert one.text == other.text
+    for key in (
+        lambda lane: identity.lane_key("n", "crm", lane, ""),
+        lambda lane: identity.projection_key(route, "i", lane),
+        lambda lane: identity.source_scope_key("n", "k", lane),
+    ):
+        assert key(one) != key(other)
+
+
+def test_an_account_makes_another_of_everything() -> None:
+    for key in (
+        lambda account: identity.item_key("n", "p", account, "event", "d"),
+        lambda account: identity.source_key(account, "contact", "1"),
+        lambda account: identity.lane_key("n", "crm", lane("contact", "1", account=account), ""),
+        lambda account: identity.projection_key(make_route(), "i", lane("contact", "1", account=account)),
+        lambda account: identity.source_scope_key("n", "k", lane("contact", "1", account=account)),
+        lambda account: identity.record_key("n", "p", "k", Source("contact", "1", account)),
+    ):
+        assert len({key(account) for account in ("", "shop-a", "shop-b", "contact")}) == 4
+
+
+def test_an_account_does_not_run_into_what_follows_it() -> None:
+    assert identity.source_key("a", "b", "c") != identity.source_key("ab", "", "c")
+    assert identity.lane_key("n", "c", lane("b", account="a"), "") != identity.lane_key("n", "c", lane("a", "b"), "")
+
+
+def test_a_route_with_an_order_of_its_own_has_lanes_of_its_own() -> None:
+    one = lane("contact", "1")
+    keys = {identity.lane_key("n", "crm", one, "", own_route) for own_route in ("", "score", "sync")}
+    scopes = {identity.source_scope_key("n", "k", one, own_route) for own_route in ("", "score", "sync")}
+    assert (len(keys), len(scopes)) == (3, 3)
+
+
+@pytest.mark.parametrize("parts", [(), ("a",), ("a:b",), ("a", "b"), ("", "a"), ("a:", ":b", "é🎩"), ("1,2", "3")])
+def test_a_lane_is_found_again_in_its_text(parts: tuple[str, ...]) -> None:
+    one = SourceLane("shop-a", parts)
+    assert SourceLane.of("shop-a", one.text, one.cuts) == one
+
+
+def test_a_folded_lane_is_cut_anew() -> None:
+    folded = SourceLane("", ("STRASSE", "GROẞ")).folded()
+    assert SourceLane.of("", folded.text, folded.cuts) == folded == SourceLane("", ("strasse", "gross"))

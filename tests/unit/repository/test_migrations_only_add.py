@@ -20,6 +20,8 @@ ADDING = (
 )
 UNRELEASED = frozenset({("ops_ui", "Preview"), ("ops_ui", "PreviewPart")})
 """Tables that no released version has: no process of one looks for them, so they may go. Empty once there is a release."""
+UNFORCED = frozenset({"ix_event_settle"})
+"""Indexes that no statement ever forced: old code is slower without them, and fails nowhere."""
 LATER = sorted(key for key in MigrationLoader(None).disk_migrations if key[0] in OURS and not key[1].startswith("0001_"))
 
 
@@ -45,6 +47,9 @@ def told(operation: Operation) -> list[Operation]:
 @pytest.mark.parametrize("key", LATER, ids=".".join)
 def test_old_code_runs_on_the_schema_of_the_new(key: tuple[str, str]) -> None:
     for operation in (each for one in MigrationLoader(None).disk_migrations[key].operations for each in told(one)):
+        if isinstance(operation, migrations.RemoveIndex):
+            assert operation.name in UNFORCED, f"{key}: {operation.describe()}"
+            continue
         if isinstance(operation, migrations.DeleteModel):
             assert (key[0], operation.name) in UNRELEASED, f"{key}: {operation.describe()}"
             continue

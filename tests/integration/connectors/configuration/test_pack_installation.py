@@ -14,7 +14,7 @@ from connectors.configuration.routes import RouteDraft
 from connectors.configuration.stored_secrets import Secret
 from connectors.models import AuditEntry, Endpoint, Namespace, Pack, Route
 from projection import identity
-from projection.facts import PROJECTION
+from projection.facts import PROJECTION, SourceLane
 from tests.support import factories
 
 ACTOR = "test"
@@ -57,7 +57,7 @@ def test_an_installed_pack_is_not_installed_again(database):
 @pytest.mark.parametrize(
     ("name", "options", "error", "sentence"),
     [
-        ("nope", {}, NotFound, "there is no pack 'nope'; known: .*generic"),
+        ("nope", {}, NotFound, "there is no pack class 'nope'; known: .*generic"),
         ("generic", {"version": "99"}, InstallationRefused, "is version 1 here, not 99"),
         ("generic", {"settings": {"colour": 1}}, InstallationRefused, "settings of pack 'generic' are refused: .*colour"),
         ("generic", {"settings": {"kind": object()}}, InstallationRefused, "settings of pack 'generic' are refused"),
@@ -89,12 +89,11 @@ def test_after_an_upgrade_duplicates_are_known_and_projections_are_new(database)
     current = routes.current("default", "things")
 
     def delivery_key(pack_name: str, route) -> str:
-        return identity.delivery_key("default", pack_name, "evt_1", route.key)
+        return identity.delivery_key(identity.item_key("default", pack_name, "shop-a", "event", "evt_1", 0), route.key)
 
     assert delivery_key(old.name, facts) == delivery_key(done.pack.name, current)
-    assert identity.projection_key(facts, old.incarnation, "thing:1") != identity.projection_key(
-        current, done.pack.incarnation, "thing:1"
-    )
+    lane = SourceLane("shop-a", ("thing", "1"))
+    assert identity.projection_key(facts, old.incarnation, lane) != identity.projection_key(current, done.pack.incarnation, lane)
 
 
 def test_upgrade_keeps_settings_and_a_disabled_state(database):

@@ -18,9 +18,9 @@ from connectors.pack import Change, Pack, unsigned
 from connectors.registry import installed_packs
 from connectors.registry.installed_packs import PackNotLoaded
 from projection.exact_json import parse
-from projection.facts import Input, RouteFacts
+from projection.facts import Input, RouteFacts, Source
 from projection.flows import DeadLetter, Generation, find
-from projection.identity import digest
+from projection.identity import record_key
 from projection.testing import make_generation, make_input, make_route
 from tests.support import factories
 
@@ -79,7 +79,7 @@ def test_a_generation_becomes_one_record(shop: RouteFacts) -> None:
     record = Record.objects.get()
     assert (record.namespace, record.pack_name, record.event_kind) == (shop.namespace, Shop.name, "order.changed")
     assert (record.source_type, record.source_id) == ("order", "7")
-    assert record.record_key == digest(shop.namespace, Shop.name, "order.changed", "order", "7", "order:7")
+    assert record.record_key == record_key(shop.namespace, Shop.name, "order.changed", Source("order", "7"))
     assert values(record) == {"total": ("12345678901234567.89", 2), "note": ('"é"', 2)}
     assert (record.deleted, record.lifecycle_ordinal, record.event_count, record.last_ordinal) == (False, 1, 2, 2)
     assert record.created_at is not None
@@ -87,10 +87,22 @@ def test_a_generation_becomes_one_record(shop: RouteFacts) -> None:
 
 
 def test_accounts_that_number_alike_have_records_of_their_own(shop: RouteFacts) -> None:
-    here, there = generation(shop, {"a": 1}), generation(shop, {"a": 2})
-    there.source_lane = "another-account:order:7"
-    run(here, there)
+    run(*(make_generation({"a": number}, route=shop, source=("order", "7"), account=f"shop-{number}") for number in (1, 2)))
     assert sorted(values(record)["a"][0] for record in Record.objects.all()) == ["1", "2"]
+
+
+def test_each_input_of_a_wide_lane_is_folded_into_the_record_of_its_own_source(shop: RouteFacts) -> None:
+    """The lane of a customer, in which orders come mixed."""
+    inputs = [
+        make_input({"total": total}, ordinal=place, source=("order", order))
+        for place, (order, total) in enumerate([("o1", 1), ("o2", 20), ("o1", 3)], start=1)
+    ]
+    mixed = make_generation(*inputs, route=shop, source=("order", "o1"), atomic=True)
+    mixed.source_lane = "customer:5"
+    run(mixed)
+    assert {row.source_id: values(row) for row in Record.objects.all()} == {"o1": {"total": ("3", 3)}, "o2": {"total": ("20", 2)}}
+    assert [(one.type, one.id) for one in mixed.sources] == [("order", "o1"), ("order", "o2")]
+    assert set(Record.objects.values_list("source_lane", flat=True)) == {"customer:5"}
 
 
 def test_later_generations_fold_into_the_same_row(shop: RouteFacts) -> None:
@@ -232,4 +244,5 @@ def test_a_pack_that_this_process_does_not_have_is_named(shop: RouteFacts) -> No
 
 def test_the_record_of_a_generation_is_the_same_for_every_version_of_a_route(shop: RouteFacts) -> None:
     newer = make_route(**{**_members(shop), "version": 2, "id": 99, "pack_id": 77})
-    assert record_of(generation(shop, "{}")) == record_of(generation(newer, "{}"))
+    one, other = generation(shop, "{}"), generation(newer, "{}")
+    assert record_of(one, one.selected) == record_of(other, other.selected)

@@ -40,7 +40,7 @@ def test_a_lane_is_held_shown_and_released_by_its_name() -> None:
     assert run("lanes", "list", "--held")[1]["lanes"] == []
     code, answer = run("lanes", "hold", "contact:42", "--reason", "outage")
     assert code == 0
-    assert answer["held"] == [{"namespace": "default", "lane_key": item.lane_key, "lane": "contact:42"}]
+    assert answer["held"] == [{"namespace": "default", "lane_key": item.lane_key, "lane": "contact:42", "account": ""}]
     assert LaneHold.objects.get().reason == "outage"
     (held,) = run("lanes", "list", "--held")[1]["lanes"]
     assert (held["lane"], held["depth"], held["hold"]["reason"]) == ("contact:42", 1, "outage")

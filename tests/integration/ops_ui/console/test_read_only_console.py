@@ -66,6 +66,7 @@ def addresses(world: World) -> list[str]:
         "job_id": world.job,
         "preview_id": world.preview,
         "endpoint_id": world.endpoint,
+        "connection_id": world.connection,
         "entry_id": world.entry,
         "pack_id": 1,
         "user_id": User.objects.get(username="root").pk,

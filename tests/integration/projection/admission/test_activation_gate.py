@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 
+from ops_ui.config import server_checks
 from ops_ui.start import CannotStart
 from ops_ui.start.prepare import _activate as activate_at_the_start
 from projection.admission import activation
@@ -123,3 +124,25 @@ def test_legacy_columns_of_an_event_decide_nothing_once_it_is_work() -> None:
         assert [inputs for _, _, inputs in seen.runs] == [[2]]
     assert states(7) == ["processed", "processed"]
     assert list(Event.objects.order_by("id").values()) == before, "and work never writes them"
+
+
+def test_a_database_with_events_of_an_older_protocol_is_refused_with_the_way_out() -> None:
+    open_ingress().admit(change(7))
+    ProjectionProtocol.objects.update(protocol_version=1)
+    activation.forget()
+    code, answer = run("activate_projection")
+    assert (code, answer["activated"]) == (1, False)
+    assert "do not have the account in them" in answer["reason"]
+    assert "docs/upgrading.md" in answer["reason"]
+    with pytest.raises(CannotStart, match="new database"):
+        activate_at_the_start()
+    assert [message.id for message in server_checks.check_protocol(["default"])] == ["headrace.E014"]
+    assert not activation.is_activated()
+
+
+def test_an_empty_database_of_an_older_protocol_goes_on() -> None:
+    ProjectionProtocol.objects.create(protocol_version=1, schema_fingerprint="x", activated_at=clock.now(), activated_by="before")
+    assert server_checks.check_protocol(["default"]) == []
+    activate_at_the_start()
+    assert activation.is_activated()
+    assert ProjectionProtocol.objects.get().protocol_version == activation.PROTOCOL_VERSION

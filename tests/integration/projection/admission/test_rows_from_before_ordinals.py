@@ -37,7 +37,12 @@ class History:
     def event(self, ordinal: int, hours: float) -> Event:
         created = self.now + timedelta(hours=hours)
         return event_row(
-            self.route, source_id="7", pack_incarnation=self.ingress.pack.incarnation, enqueue_ordinal=ordinal, created_date=created
+            self.route,
+            source_id="7",
+            account=self.ingress.slug,
+            pack_incarnation=self.ingress.pack.incarnation,
+            enqueue_ordinal=ordinal,
+            created_date=created,
         )
 
     def item(self, event: Event, state: str = State.PENDING) -> WorkItem:

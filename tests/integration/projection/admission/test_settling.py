@@ -9,6 +9,7 @@ from django.db.models.functions import Upper
 
 from connectors.routing.router import drain_receipts
 from projection.admission import settle
+from projection.admission.rows import key_of
 from projection.admission.stored_events import stored_facts
 from projection.execution.worker import drain_claims
 from projection.facts import RetryPolicy
@@ -170,13 +171,13 @@ def test_where_the_column_keeps_whole_seconds_the_stored_value_is_the_deadline()
 
 def test_a_key_that_only_looks_like_an_asked_one_answers_for_nobody() -> None:
     ingress = settled()
-    with altered("_System_ConnectorEvent", SourceKey="VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci NOT NULL"):
+    with altered("_System_ConnectorEvent", ProjectionKey="VARCHAR(68) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci NULL"):
         with at(START):
             ingress.admit(change(7))
-        Event.objects.update(source_key=Upper("source_key"), next_attempt_at=START + timedelta(seconds=1))
+        Event.objects.update(projection_key=Upper("projection_key"), next_attempt_at=START + timedelta(seconds=1))
         (event,) = stored_facts(list(Event.objects.values_list("id", flat=True)), START)
         with at(START):
             found = settle.deadlines([event.inbound], START)
-        assert found == {settle.burst_of(event.inbound): DEADLINE}
+        assert found == {key_of(event.inbound): DEADLINE}
         Event.objects.all().delete()
         WorkItem.objects.all().delete()

@@ -141,7 +141,12 @@ def clock_ran_ahead(ingress: Ingress, route: RouteFacts) -> str:
 
     def event(ordinal: int, hours: int) -> Event:
         created = moment + timedelta(hours=hours)
-        columns = {"enqueue_ordinal": ordinal, "created_date": created, "pack_incarnation": ingress.pack.incarnation}
+        columns = {
+            "enqueue_ordinal": ordinal,
+            "created_date": created,
+            "pack_incarnation": ingress.pack.incarnation,
+            "account": "main",
+        }
         return event_row(route, source_id="7", **columns)
 
     event(0, 1)

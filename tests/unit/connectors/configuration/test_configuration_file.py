@@ -68,7 +68,7 @@ def test_a_route_says_little_and_the_rest_has_its_default():
         ("x = 1", "x: is not a known name; use one of: namespace, packs, connections, routes"),
         ("routes = 1", "routes: must be a table"),
         ('namespace = "A b"', "namespace: 'A b' must be 1 to 64 characters of a-z, 0-9, - and _"),
-        ("[packs.p]\ncolour = 1", "packs.p.colour: is not a known name; use one of: version, settings, endpoint"),
+        ("[packs.p]\ncolour = 1", "packs.p.colour: is not a known name; use one of: class, version, settings, endpoint"),
         ("[packs.p]\nversion = 1", "packs.p.version: must be text in quotes"),
         ('[packs.p.endpoint."A b"]', "packs.p.endpoint.A b: 'A b' must be"),
         ('[packs.p.endpoint.e]\nunverified = "drop"', "packs.p.endpoint.e.unverified: must be 'keep' or 'refuse'"),

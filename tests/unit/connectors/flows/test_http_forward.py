@@ -89,7 +89,8 @@ def test_every_input_is_there_in_order_with_its_exact_payload(receiver: Receiver
     assert told["type"] == "contact.changed"
     data = told["data"]
     assert (data["work_id"], data["namespace"], data["route"], data["attempt"]) == (sent.work_id, "test", "main", 2)
-    assert data["source"] == {"type": "contact", "id": "42"}
+    assert data["source"] == {"account": "", "type": "contact", "id": "42"}
+    assert {each["source"]["id"] for each in data["inputs"]} == {"42"}
     assert [(each["ordinal"], each["kind"]) for each in data["inputs"]] == [(3, "record.propertyChange"), (5, "contact.deletion")]
     assert data["inputs"][1]["payload"] == "<not>json</not>"
     assert data["inputs"][1]["provider_time"] == "2026-11-29T12:00:00.000000Z"

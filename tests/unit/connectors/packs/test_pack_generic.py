@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from connectors.delivery import Headers, Inbound, IngressRequest
-from connectors.pack import NotJson, Unreadable
+from connectors.pack import NO_RECORD, NotJson, Unreadable
 from connectors.packs.generic import Generic
 
 
@@ -19,9 +19,9 @@ def read(settings: dict[str, Any], body: bytes, **headers: str) -> list[Inbound]
 
 def test_the_defaults() -> None:
     (found,) = read({}, b'{"id": "c-7", "v": 1}')
-    assert found == Inbound("event", ("event", "c-7"), "event:c-7")
+    assert found == Inbound("event", ("event", "c-7"), ("event", "c-7"))
     (typed,) = read({}, b'{"id": 1, "type": "order.paid"}')
-    assert (typed.kind, typed.source, typed.lane) == ("order.paid", ("order", "1"), "order:1")
+    assert (typed.kind, typed.source, typed.lane) == ("order.paid", ("order", "1"), ("order", "1"))
 
 
 def test_everything_can_be_found_elsewhere() -> None:
@@ -56,7 +56,7 @@ def test_numbers_in_identity_keep_every_digit(one: str, two: str) -> None:
     for literal in (one, two):
         (found,) = read({}, f'{{"id": {literal}}}'.encode())
         assert found.source == ("event", literal)
-        assert found.lane == f"event:{literal}"
+        assert found.lane == ("event", literal)
 
 
 def test_items_are_exact_slices_and_see_the_body_around_them() -> None:
@@ -123,10 +123,38 @@ def test_the_signature_kinds() -> None:
     assert not Generic({"signature": {"kind": "none"}}).scheme().needs_secret
 
 
-@pytest.mark.parametrize("body", [b'{"id": {}}', b'{"id": []}', b'{"id": null}', b"5"])
+@pytest.mark.parametrize("body", [b'{"id": {}}', b'{"id": []}', b'{"id": true}', b'{"id": false}', b"{}", b"5"])
 def test_what_cannot_be_an_id_is_unreadable(body: bytes) -> None:
     with pytest.raises(Unreadable):
         read({}, body)
+
+
+@pytest.mark.parametrize("id", ["null", '""', '"  "'])
+@pytest.mark.parametrize("source_id", ["id", "order.id"])
+def test_an_item_with_an_empty_id_is_kept_as_news_of_no_record(id: str, source_id: str) -> None:
+    body = f'{{"id": {id}, "type": "order.paid", "order": {{"id": {id}}}}}'.encode()
+    (found,) = read({"source_id": source_id}, body)
+    assert (found.kind, found.source, found.lane) == ("order.paid", ("order", NO_RECORD), None)
+
+
+def test_an_item_without_the_member_of_the_id_names_the_setting_to_correct() -> None:
+    for settings in ({}, {"source_id": "order.id"}, {"source_id": "orders[1].id"}):
+        with pytest.raises(Unreadable, match="correct the pack's setting source_id"):
+            read(settings, b'{"type": "order.paid", "order": {}, "orders": [{"id": 1}]}')
+
+
+@pytest.mark.parametrize(
+    ("kind", "source_type"),
+    [("orders/create", "orders"), ("jira:issue_updated", "jira"), ("order.paid", "order"), ("a/b:c.d", "a"), ("paid", "paid")],
+)
+def test_the_type_is_what_stands_before_the_first_separator_of_the_kind(kind: str, source_type: str) -> None:
+    (found,) = read({}, f'{{"id": 1, "type": "{kind}"}}'.encode())
+    assert (found.source, found.lane) == ((source_type, "1"), (source_type, "1"))
+
+
+def test_the_account_is_where_the_setting_says() -> None:
+    settings = {"account": "account"}
+    assert [read(settings, body)[0].account for body in (b'{"id": 1, "account": "acct_1"}', b'{"id": 1}')] == ["acct_1", None]
 
 
 def test_an_expression_that_does_not_fit_the_payload_is_unreadable() -> None:

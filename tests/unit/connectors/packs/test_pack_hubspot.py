@@ -44,9 +44,10 @@ def test_a_property_change() -> None:
     assert read_one() == Inbound(
         kind="contact.propertyChange",
         source=("contact", "508369434347"),
-        lane="7:contact:508369434347",
+        lane=("7", "contact", "508369434347"),
         delivery_id="7:11:contact.propertyChange:508369434347:100:1700000000123:email",
         time=datetime(2023, 11, 14, 22, 13, 20, 123000, UTC),
+        account="7",
     )
 
 
@@ -90,7 +91,7 @@ def test_a_generic_kind_takes_its_type_from_the_object_type_id(type_id: str, nam
     found = read_one(subscriptionType="object.propertyChange", objectTypeId=type_id)
     assert found.kind == "object.propertyChange"
     assert found.source[0] == name
-    assert found.lane == f"7:{name}:508369434347"
+    assert found.lane == ("7", name, "508369434347")
 
 
 def test_a_merge_is_news_of_every_record_in_it() -> None:
@@ -150,7 +151,7 @@ def test_a_workflow_object_is_one_item_with_its_properties() -> None:
     (item,) = PACK.split(body)
     found = PACK.read(item)
     assert isinstance(found, Inbound)
-    assert (found.kind, found.lane, found.delivery_id) == ("workflow.deal", "7:deal:9", None)
+    assert (found.kind, found.lane, found.delivery_id) == ("workflow.deal", ("7", "deal", "9"), None)
     assert item.text.encode() == body
     assert dict(PACK.change(found.kind, item.value).properties) == {"amount": "10.10"}
 

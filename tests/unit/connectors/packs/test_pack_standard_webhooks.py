@@ -34,7 +34,7 @@ def read(body: Any = None, settings: dict[str, Any] | None = None, **headers: st
 def test_the_defaults() -> None:
     found = read()
     assert (found.kind, found.source, found.lane, found.delivery_id) == (
-        "order.paid", ("order", "9007199254740993"), "order:9007199254740993", "msg_1",
+        "order.paid", ("order", "9007199254740993"), ("order", "9007199254740993"), "msg_1",
     )  # fmt: skip
     assert str(found.time) == "2023-11-14 22:13:20+00:00"
 

@@ -18,7 +18,7 @@ from connectors.packs.generic import Generic
 from connectors.routing.reading import VERDICTS_BYTES, ItemVerdict, Reading, ReceiptFacts, read_receipt, verdicts_text
 from connectors.routing.route_table import PackFacts, RouteBook
 from projection.facts import PER_EVENT, RouteFacts
-from projection.identity import delivery_key
+from projection.identity import delivery_key, item_key
 from projection.testing import make_route
 from tests.support.deliveries import SETTINGS
 
@@ -38,13 +38,18 @@ class Book(RouteBook):
 
 
 def read(
-    *items: Any, routes: Sequence[RouteFacts] = (ANY,), body: bytes | None = None, key: str | None = None, **book: Any
+    *items: Any,
+    routes: Sequence[RouteFacts] = (ANY,),
+    body: bytes | None = None,
+    key: str | None = None,
+    account: str = "shop-a",
+    **book: Any,
 ) -> Reading:
     """Read one receipt (id 5) of items in the shape of `tests.support.deliveries`."""
     raw = json.dumps({"events": items}).encode() if body is None else body
     request = IngressRequest("POST", "https://hooks.example.com/", Headers(), raw)
     chosen = Book("default", {1: PACK}, {1: routes}, **{"code": Generic(SETTINGS), **book})
-    return read_receipt(ReceiptFacts(5, 1, key, request), chosen)
+    return read_receipt(ReceiptFacts(5, 1, key, request, account), chosen)
 
 
 def item(**members: Any) -> dict[str, Any]:
@@ -56,7 +61,8 @@ def test_an_item_becomes_one_event_for_its_route() -> None:
     assert (event.receipt_id, event.item, event.namespace, event.pack_incarnation) == (5, 0, "default", "incarnation-1")
     assert (event.route, event.provider_kind, event.event_kind) == (ANY, "contact.changed", "record.changed")
     assert (event.source_type, event.source_id, event.source_lane, event.delivery_id) == ("contact", "7", "contact:7", "d-1")
-    assert event.delivery_key == delivery_key("default", "generic", "d-1", "contact")
+    assert event.delivery_key == delivery_key(item_key("default", "generic", "shop-a", "event", "d-1", 0), "contact")
+    assert event.account == "shop-a"
 
 
 def test_the_payload_is_the_exact_slice_of_the_body() -> None:
@@ -70,8 +76,6 @@ def test_the_payload_is_the_exact_slice_of_the_body() -> None:
     "bad",
     [
         pytest.param({"kind": None}, id="no kind"),
-        pytest.param({"contact": None}, id="no record"),
-        pytest.param({"contact": "   "}, id="blank record"),
         pytest.param({"contact": {"id": 7}}, id="an object as id"),
         pytest.param({"contact": "x" * 513}, id="an id that a column would cut"),
         pytest.param({"lane": "x" * 701}, id="a lane that a column would cut"),
@@ -120,8 +124,8 @@ def test_each_matching_route_takes_the_event_with_a_key_of_its_own() -> None:
 def test_an_event_that_no_route_takes_is_kept_and_knows_its_keys_of_every_route_there_ever_was() -> None:
     (event,) = read(item(), routes=(), route_keys={"generic": ("contact", "old"), "hubspot": ("other",)}).events
     assert (event.route, event.event_kind, event.target_lane) == (None, "contact.changed", "")
-    assert event.delivery_key == delivery_key("default", "generic", "d-1", "")
-    assert event.sibling_keys == tuple(delivery_key("default", "generic", "d-1", key) for key in ("contact", "old"))
+    assert event.delivery_key == item_key("default", "generic", "shop-a", "event", "d-1", 0)
+    assert event.sibling_keys == tuple(delivery_key(event.delivery_key, key) for key in ("contact", "old"))
 
 
 def test_a_routed_event_has_no_sibling_keys() -> None:
@@ -144,7 +148,7 @@ def test_without_an_own_id_the_request_s_id_and_the_place_identify_the_event() -
 def test_an_id_that_its_column_cannot_keep_is_kept_as_its_digest(id: str) -> None:
     (event,) = read(item(id=id)).events
     assert event.delivery_id.startswith("sha256:")
-    assert event.delivery_key == delivery_key("default", "generic", event.delivery_id, "contact")
+    assert event.delivery_key == delivery_key(item_key("default", "generic", "shop-a", "event", id, 0), "contact")
     (other,) = read(item(id=id + "x")).events
     assert other.delivery_key != event.delivery_key
 
@@ -328,3 +332,72 @@ def test_verdicts_are_kept_up_to_a_bound_and_the_rest_is_counted(count: int) -> 
             "code": "more",
             "reason": f"{left_out} more items have reasons that are not stored",
         }
+
+
+def test_two_senders_are_two_accounts_and_one_account_is_one_sender() -> None:
+    one, other, again = (read(item(), account=account).events[0] for account in ("shop-a", "shop-b", "shop-a"))
+    assert one.delivery_key != other.delivery_key
+    assert one.lane != other.lane
+    assert (one.delivery_key, one.lane) == (again.delivery_key, again.lane)
+
+
+def test_the_account_of_the_delivery_counts_before_that_of_the_endpoint() -> None:
+    found = read(item(account="acct_1"), item(account=None), code=Generic({**SETTINGS, "account": "account"})).events
+    assert [event.account for event in found] == ["acct_1", "shop-a"]
+
+
+@pytest.mark.parametrize(("accounts", "given", "account"), [("none", None, ""), ("none", "x", "x"), ("delivery", 7, "7")])
+def test_a_pack_says_whose_ids_it_reads(accounts: str, given: Any, account: str) -> None:
+    code = Doing(lambda item: Inbound("seen", ("contact", "b"), None, item["id"], None, given))
+    code.accounts = accounts  # type: ignore[misc, assignment]
+    (event,) = read(body=b'[{"id": "d-1", "bad": true}]', code=code).events
+    assert event.account == account
+
+
+def test_an_account_that_a_delivery_must_name_and_does_not_rejects_the_item() -> None:
+    code = Doing(lambda item: Inbound("seen", ("contact", "b"), None, item["id"]))
+    code.accounts = "delivery"  # type: ignore[misc]
+    reading = read(body=b'[{"id": "d-1", "bad": true}]', code=code)
+    assert "no account" in reading.rejected[0].reason
+
+
+def test_ids_that_read_alike_are_not_the_same_delivery() -> None:
+    """An own id that looks as if it were made from a request's id, or from a receipt."""
+    own = read(item(id="receipt:5:0")).events[0]
+    made = read(item(id=None)).events[0]
+    assert own.delivery_id == made.delivery_id
+    assert own.delivery_key != made.delivery_key
+    of_request = read(item(id=None), item(id=None), key="req").events[1]
+    assert of_request.delivery_key != read(item(id="req#1")).events[0].delivery_key
+
+
+@pytest.mark.parametrize(("left", "right"), [(("acct:1", "42"), ("acct", "1:42")), (("a", "b", "c"), ("a:b", "c"))])
+def test_lanes_that_read_alike_are_two(left: tuple[str, ...], right: tuple[str, ...]) -> None:
+    code = Doing(lambda item: Inbound("seen", ("contact", "b"), left if item["id"] == "1" else right, item["id"]))
+    one, other = read(body=b'[{"id": "1", "bad": true}, {"id": "2", "bad": true}]', code=code).events
+    assert one.source_lane == other.source_lane
+    assert one.lane != other.lane
+    assert (one.lane.parts, other.lane.parts) == (left, right)
+
+
+@pytest.mark.parametrize(
+    ("lane", "reason"),
+    [
+        (("a", ""), "empty"),
+        (tuple("abcdefghi"), "9 parts"),
+        (("a", None), "no part of its lane"),
+        (("x" * 400, "y" * 400), "801 characters"),
+    ],
+)
+def test_a_lane_that_cannot_be_kept_rejects_the_item(lane: Any, reason: str) -> None:
+    code = Doing(lambda item: Inbound("seen", ("contact", "b"), lane, item["id"]))
+    reading = read(body=b'[{"id": "1", "bad": true}]', code=code)
+    assert reason in reading.rejected[0].reason
+
+
+def test_news_of_no_record_has_an_id_of_its_own() -> None:
+    events = read(item(id=None, contact=None, lane=None), item(id="d-2", contact=" ", lane=None)).events
+    assert [(event.source_type, event.source_id, event.is_projected) for event in events] == [
+        ("contact", "receipt:5:0", False),
+        ("contact", "d-2", False),
+    ]

@@ -51,7 +51,7 @@ def test_a_pack_is_installed_with_its_settings(admin: Client) -> None:
     ("form", "sentence"),
     [
         ({"name": "nothing"}, "there is no pack"),
-        ({"name": HOSTILE}, "there is no pack"),
+        ({"name": HOSTILE}, "must be 1 to 100 characters"),
         ({"namespace": "Not A Slug"}, "namespace: "),
         ({"settings": "kind ="}, "the settings are not valid TOML"),
         ({"settings": 'colour = "red"'}, "has no setting 'colour'"),
