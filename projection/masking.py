@@ -1,13 +1,14 @@
 """Masks of a route: the value of a masked field is shown as `•••`, every other character of the text stays as it is.
 
 A mask is a dotted path: `$.email`, `$.contact.phone`, `$.items[*].card`, `$[*].propertyValue`. A path that ends at an object or
-array hides all of it.
+array hides all of it. Providers send one thing or a list of them: `[*]` may be left out, and may stand where there is no list.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import dropwhile
 from json.decoder import scanstring  # type: ignore[attr-defined]  # documented in json/decoder.py, absent from typeshed
 from typing import Final
 
@@ -69,7 +70,8 @@ def slices(text: str, masks: Iterable[str], *, anywhere: bool = False) -> list[t
     found: list[tuple[int, int]] = []
     try:
         parse(text)
-        _collect(text, _skip(text, 0), paths, paths if anywhere else [], found)
+        at = _skip(text, 0)
+        _collect(text, at, _fitting(text, at, paths), paths if anywhere else [], found)
     except RecursionError:
         raise NotJson("nested too deeply to search for fields") from None
     return found
@@ -87,6 +89,8 @@ def _with_hidden(text: str, slices: Iterable[tuple[int, int]]) -> Iterator[str]:
 def _collect(text: str, at: int, paths: list[Path], everywhere: list[Path], found: list[tuple[int, int]]) -> int:
     """Add start and end of each value that a path leads to from the value at `at`; where that value ends.
 
+    An empty path has ended here, and whoever called has hidden the value unless it is the whole text.
+
     Each character is read once, however deep it lies: the text may be a stranger's. A member whose name occurs twice is found
     twice: both values were sent, both may be private. The text is known to be JSON.
     """
@@ -95,22 +99,31 @@ def _collect(text: str, at: int, paths: list[Path], everywhere: list[Path], foun
     closing, is_object = ("}", True) if text[at] == "{" else ("]", False)
     at = _skip(text, at + 1)
     while text[at] != closing:
-        step = EACH
         if is_object:
             step, at = scanstring(text, at + 1, True)
             at = _skip(text, _skip(text, at) + 1)  # the colon
-        below = [one[1:] for one in paths if one[0] == step]
+            below = [one[1:] for one in paths if one[:1] == (step,)]
+        else:
+            below = [one[1:] if one[0] == EACH else one for one in paths if one]
+        below = _fitting(text, at, below)
         if () in below:
             end = _end(text, at)
             found.append((at, end))
         elif below or everywhere:
-            end = _collect(text, at, [*below, *everywhere], everywhere, found)
+            end = _collect(text, at, list(dict.fromkeys([*below, *_fitting(text, at, everywhere)])), everywhere, found)
         else:
             end = _end(text, at)
         at = _skip(text, end)
         if text[at] == ",":
             at = _skip(text, at + 1)
     return at + 1
+
+
+def _fitting(text: str, at: int, paths: Iterable[Path]) -> list[Path]:
+    """The paths as they apply to the value at `at`: what is no list is taken for its only element."""
+    if text[at] == "[":
+        return list(paths)
+    return [tuple(dropwhile(EACH.__eq__, one)) for one in paths]
 
 
 def _end(text: str, at: int) -> int:

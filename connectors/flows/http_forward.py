@@ -17,7 +17,7 @@ At least once, with the WorkId as `webhook-id`: the receiver ignores an id that 
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -92,8 +92,12 @@ def http_forward(generation: Generation) -> None:
 
 
 def forward(generation: Generation, destination: Destination) -> None:
-    """Post one generation to one destination and judge the answer (see the module)."""
-    judge(post(generation, destination), generation.route.retry.cap, datetime.now(UTC))
+    """Post one generation to one destination and judge the answer (see the module).
+
+    A receiver may quote, in any form, what it was sent: of an answer to a route with masks the status alone is told.
+    """
+    answer = post(generation, destination)
+    judge(replace(answer, excerpt=b"") if generation.route.masks else answer, generation.route.retry.cap, datetime.now(UTC))
 
 
 def post(generation: Generation, destination: Destination) -> Answer:
@@ -113,7 +117,8 @@ def post(generation: Generation, destination: Destination) -> Answer:
         ):
             return Answer(response.status_code, response.headers.get("retry-after"), _read_start(response))
     except httpx.HTTPError as error:
-        text = f"no answer from {url.host}: {type(error).__name__}: {error}"
+        said = "" if generation.route.masks else f": {error}"  # it may quote what the receiver sent
+        text = f"no answer from {url.host}: {type(error).__name__}{said}"
         outage = destinations.outage_of(error)
         raise (ReceiverAway(text, outage) if isinstance(outage, Outage) else ForwardFailed(text)) from None
 

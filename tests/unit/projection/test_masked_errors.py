@@ -22,6 +22,15 @@ MASKS = ("$.email", "$.pin", "$.note", "$.amount", "$.ok")
         ("KeyError: 123", "KeyError: •••"),
         ("at line 1234, 10.50 is too much", "at line 1234, ••• is too much"),
         ("ValueError: id 7 of Ada is true", "ValueError: id 7 of Ada is true"),
+        ("said <td>ada&#64;example.com</td>", "said <td>•••</td>"),
+        ("said ada&#x40;example&period;com, twice ada&amp;#64;example.com", "said •••, twice •••"),
+        ("GET /find?who=ada%40example.com&x=1", "GET /find?who=•••&x=1"),
+        ('said "ada\\u0040example.com"', 'said "•••"'),
+        ("said caf%C3%A9+%22x%22%09b", "said •••"),
+        ("said caf&eacute; &quot;x&quot;\tb", "said •••"),
+        ("a + b is 100%25 and &lt;p&gt;", "a + b is 100%25 and &lt;p&gt;"),
+        ("said ada@exam…", "said •••…"),
+        ("said (ada@exampl...)", "said (•••...)"),
         ("", ""),
     ],
 )  # fmt: skip
@@ -33,6 +42,16 @@ def test_what_was_cut_of_a_long_value_is_hidden_too() -> None:
     value = "".join(f"{n:04}" for n in range(3_000))
     payload = f'{{"a":"{value}"}}'
     assert without_masked(f"sent {value[:100]}… and {value}", [payload], ("$.a",)) == f"sent {HIDDEN}… and {HIDDEN}"
+
+
+def test_what_was_cut_in_front_of_a_value_leaves_nothing_of_its_end() -> None:
+    value = "".join(f"{n:04}" for n in range(50))
+    assert without_masked(f"…{value[-30:]}> sent", [f'{{"a":"{value}"}}'], ("$.a",)) == f"…{HIDDEN}> sent"
+
+
+def test_a_path_with_escaped_slashes_is_hidden() -> None:
+    text = 'ValueError: {"a":"https:\\/\\/example.com\\/ada"}'
+    assert without_masked(text, ['{"a":"https://example.com/ada"}'], ("$.a",)) == f'ValueError: {{"a":"{HIDDEN}"}}'
 
 
 def test_values_of_all_inputs_and_of_everything_under_a_mask_are_hidden() -> None:

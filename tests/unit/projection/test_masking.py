@@ -23,6 +23,15 @@ from projection.masking import HIDDEN, BadMask, mask, path
         ('{"\\u0061":1}', ["$.a"], '{"\\u0061":•••}'),
         ('{"a":{"b":1}}', ["$.a", "$.a.b"], '{"a":•••}'),
         ('{"a":1}', ["$.b", "$.a.b", "$[*]"], '{"a":1}'),
+        ('{"who":[{"name":"x","k":1},{"name":"y"}]}', ["$.who.name"], '{"who":[{"name":•••,"k":1},{"name":•••}]}'),
+        ('[{"who":{"name":"x"}}]', ["$.who.name"], '[{"who":{"name":•••}}]'),
+        ('[[{"name":"x"}],"name"]', ["$.name"], '[[{"name":•••}],"name"]'),
+        ('{"who":["x","y"]}', ["$.who"], '{"who":•••}'),
+        ('{"who":{"name":"x"}}', ["$.who[*].name"], '{"who":{"name":•••}}'),
+        ('{"who":"x"}', ["$.who[*]"], '{"who":•••}'),
+        ('{"who":[["x"],"y"]}', ["$.who[*][*]"], '{"who":[[•••],•••]}'),
+        ('{"name":"x"}', ["$[*].name"], '{"name":•••}'),
+        ('{"a":[1,2]}', ["$.a.b"], '{"a":[1,2]}'),
         ("[]", ["$[*]"], "[]"),
         ('{"a":1}', [], '{"a":1}'),
         ("a=1&b=2", ["$.a"], HIDDEN),
@@ -38,6 +47,11 @@ def test_a_body_is_masked_wherever_its_items_lie() -> None:
     body = '{"n":2,"items":[{"email":"a@b","k":1},{"deep":{"email":["c"]}}]}'
     assert mask(body, ["$.email"], anywhere=True) == '{"n":2,"items":[{"email":•••,"k":1},{"deep":{"email":•••}}]}'
     assert mask(body, ["$.email"]) == body
+    assert mask('{"items":[[{"who":[{"name":1}]}]]}', ["$.who.name"], anywhere=True) == '{"items":[[{"who":[{"name":•••}]}]]}'
+
+
+def test_each_element_of_every_list_is_hidden_anywhere() -> None:
+    assert mask('{"a":{"b":[1,{"c":[2]}]},"d":3}', ["$[*]"], anywhere=True) == '{"a":{"b":[•••,•••]},"d":3}'
 
 
 def test_a_text_nested_without_end_is_hidden_whole() -> None:
