@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('connectors', '0015_account_of_records'),
+        ('connectors', '0017_account_of_records'),
     ]
 
     operations = [

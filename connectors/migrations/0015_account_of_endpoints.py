@@ -1,4 +1,4 @@
-"""Whose record a live record is. One statement."""
+"""Whose records an endpoint receives. One statement."""
 
 from django.db import migrations, models
 
@@ -6,12 +6,12 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('connectors', '0014_account_of_receipts'),
+        ('connectors', '0014_partial_receipts'),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='record',
+            model_name='endpoint',
             name='account',
             field=models.CharField(db_collation='utf8mb4_bin', db_column='Account', db_default='', max_length=190),
         ),

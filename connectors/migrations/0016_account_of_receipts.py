@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('connectors', '0013_account_of_endpoints'),
+        ('connectors', '0015_account_of_endpoints'),
     ]
 
     operations = [
