@@ -59,7 +59,7 @@ HEADRACE_ALERT_SIGNATURE_FAILURES: int = _env["ALERT_SIGNATURE_FAILURES"]
 HEADRACE_SPOOL_BYTES: int = _env["SPOOL_BYTES"]
 HEADRACE_SPOOL_DIR: Path = STATE_DIR / "spool"
 HEADRACE_WEB_PROCESSES: int = environment.WEB_PROCESSES
-HEADRACE_WAKE_DIR: Path = environment.socket_folder(STATE_DIR) / "wake"
+HEADRACE_WAKE_DIR: Path = environment.socket_folder(STATE_DIR) / environment.WAKE
 
 INSTALLED_APPS = [
     "ops_ui",

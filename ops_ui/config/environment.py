@@ -259,6 +259,8 @@ def _value(name: str, setting: Setting, environ: Mapping[str, str]) -> Any:
         raise BadSetting(f"{variable} is malformed: it {error}.") from None
 
 
+WAKE: Final = "wake"
+"""Folder of the sockets by which processes of a host wake each other, in `socket_folder`."""
 LONGEST_STATE_DIR: Final = 70
 """Bytes of a path under which a Unix socket's name still fits into the kernel's 108."""
 

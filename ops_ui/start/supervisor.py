@@ -8,11 +8,11 @@ import signal
 import socket
 import sys
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
 
-from ops_ui.config.environment import Bind
+from ops_ui.config.environment import WAKE, Bind, socket_folder
 from ops_ui.start import CannotStart
 from ops_ui.start.installation import Installation
 from ops_ui.start.locks import FileLock
@@ -200,7 +200,16 @@ class Supervisor:
             say("stopping database …")
             if not self._database.leave(DATABASE_GRACE_SECONDS):
                 say("the database keeps running for another Headrace process that uses it")
+        self._remove_socket_folder()
         say("stopped")
+
+    def _remove_socket_folder(self) -> None:
+        """The short one under /tmp of an installation with a long path, unless the database still has its socket there."""
+        folder = socket_folder(self._installation.state_dir)
+        if folder != self._installation.state_dir:
+            shutil.rmtree(folder / WAKE, ignore_errors=True)
+            with suppress(OSError):
+                folder.rmdir()
 
     def _await_end(self, part: Part) -> None:
         """Until the part is gone, its grace is over, or a second signal says that nobody wants to wait."""

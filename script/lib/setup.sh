@@ -21,6 +21,21 @@ setup() {
   exec 9>&-
 }
 
+# A port that is taken is told before a first installation, which takes a while. The start itself looks again, and more closely.
+refuse_taken_port() {
+  if [ -x .venv/bin/python ]; then return; fi
+  local bind=${HEADRACE_BIND:-127.0.0.1:8000} host port
+  port=${bind##*:}
+  host=${bind%:*}
+  case $host in "$bind" | 0.0.0.0 | "[::]") host=127.0.0.1 ;; esac
+  host=${host#[}
+  host=${host%]}
+  [[ $port =~ ^[1-9][0-9]*$ ]] || return 0
+  if (exec 3<>"/dev/tcp/$host/$port") 2>/dev/null; then
+    die "Cannot listen on $bind (Address already in use); stop what uses that address, or set HEADRACE_BIND to another, such as 127.0.0.1:8001."
+  fi
+}
+
 # ---- system packages
 
 # want PACKAGE... : install Debian packages, with sudo where this user is not root
