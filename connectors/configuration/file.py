@@ -34,6 +34,7 @@ from connectors.configuration.values import (
     secret_reference,
     secret_text,
 )
+from projection.completion.retry_policy import FLOOR_SECONDS
 from projection.facts import PER_EVENT, PROJECTION, InvocationMode, RateLimit, RetryPolicy
 
 BYTE_ORDER_MARK: Final = "\ufeff"
@@ -87,6 +88,8 @@ class RetrySection(Section):
 
     @model_validator(mode="after")
     def _sensible(self) -> RetrySection:
+        if self.base < FLOOR_SECONDS:
+            raise ValueError(f"base ({durations.readable(self.base)}) is too short; write 1s or more, as no retry comes sooner")
         if self.base > self.cap:
             raise ValueError(f"base ({durations.readable(self.base)}) must not be longer than cap ({durations.readable(self.cap)})")
         return self

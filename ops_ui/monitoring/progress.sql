@@ -31,11 +31,12 @@ GROUP BY x.RouteId)
 
 -- name: read_movement
 -- When each stage last did something: the newest event and the newest receipt that was routed; the newest end of each kind, and the newest
--- failed attempt. One row of an index each (primary keys, ix_receipt_state, ix_work_terminal).
+-- failed attempt. One row of an index each (primary keys, ix_receipt_state, ix_failure_created, ix_work_terminal).
 (SELECT 'route' AS Stage, CreatedDate AS At FROM `_System_ConnectorEvent` ORDER BY Id DESC LIMIT 1)
 UNION ALL (SELECT 'route', RoutedAt FROM `_System_ConnectorReceipt` FORCE INDEX (ix_receipt_state)
   WHERE State = 'routed' ORDER BY State DESC, ReceivedAt DESC, Id DESC LIMIT 1)
-UNION ALL (SELECT 'execute', CreatedDate FROM `_System_ConnectorWorkFailure` ORDER BY Id DESC LIMIT 1)
+UNION ALL (SELECT 'execute', CreatedDate FROM `_System_ConnectorWorkFailure` FORCE INDEX (ix_failure_created)
+  ORDER BY CreatedDate DESC LIMIT 1)
 UNION ALL (SELECT 'execute', TerminalAt FROM `_System_ConnectorWorkItem` FORCE INDEX (ix_work_terminal)
   WHERE State = 'processed' ORDER BY State DESC, TerminalAt DESC, Id DESC LIMIT 1)
 UNION ALL (SELECT 'execute', TerminalAt FROM `_System_ConnectorWorkItem` FORCE INDEX (ix_work_terminal)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
 from multiprocessing import Process
 from typing import Any, Final
 
@@ -55,8 +56,17 @@ class OutlastingSentinel(Sentinel):  # type: ignore[misc]  # django-q2 has no ty
 
     def start(self) -> None:
         cluster_stop.outlast_group_signal()
-        self.task_queue, self.result_queue, self.event_out = own_tasks.OwnTasks(small=True), PacketQueue(), Flag()
+        guard = os.getpid()
+        self.task_queue = own_tasks.OwnTasks(small=True, is_abandoned=lambda: self._is_abandoned(guard, self.pool))
+        self.result_queue = PacketQueue(is_abandoned=lambda: self._is_abandoned(guard, [self.monitor]))
+        self.event_out = Flag()
         super().start()
+
+    def _is_abandoned(self, guard: int, readers: Sequence[Process]) -> bool:
+        """Whether the cluster stops and nobody is left to read a queue; only the guard sees its readers. For the others it is enough that
+        the cluster stops: their tasks come again, and no result is kept.
+        """
+        return cluster_stop.is_stopping() and not (os.getpid() == guard and any(one.is_alive() for one in readers))
 
     def spawn_worker(self) -> None:
         self.spawn_process(worker, self.task_queue, self.result_queue, Timer(), self.timeout)

@@ -26,6 +26,11 @@ def stop_all() -> None:
     _stops.set()
 
 
+def is_stopping() -> bool:
+    """Whether the loops of this cluster have been told to end."""
+    return _stops.is_set()
+
+
 def outlast_group_signal() -> None:
     """In a child of the head, inherited by its own: let SIGTERM pass while the cluster stops, and die of it at any other time."""
     signal.signal(signal.SIGTERM, _die_unless_the_cluster_stops)

@@ -11,7 +11,8 @@ import os
 import select
 import socket
 import tempfile
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from ctypes import c_bool, c_float
 from multiprocessing.reduction import ForkingPickler
 from multiprocessing.sharedctypes import RawValue
@@ -25,6 +26,8 @@ INLINE_BYTES: Final = 3072
 SMALL_BUFFER_BYTES: Final = 8192
 """Room for about a dozen packets: who puts more waits, so that no cluster hoards tasks that another one could do."""
 FILE_MARK: Final = b"F"
+LOOK_MILLISECONDS: Final = 200
+"""How often who waits for room looks whether anybody is left to make it."""
 
 
 class Flag:
@@ -61,10 +64,12 @@ class Timer:
 class PacketQueue:
     """As the `Queue` of django-q2, for processes that are forked after it was made. Who is killed loses at most the message in hand.
 
-    `small`: `put` waits while a dozen messages lie in it; else while some hundred do.
+    `small`: `put` waits while a dozen messages lie in it; else while some hundred do. Once `is_abandoned` says that nobody will ever read
+    them it waits no longer, and the message is dropped.
     """
 
-    def __init__(self, *, small: bool = False) -> None:
+    def __init__(self, *, small: bool = False, is_abandoned: Callable[[], bool] = lambda: False) -> None:
+        self._is_abandoned = is_abandoned
         self._reader, self._writer = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         if small:
             self._writer.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SMALL_BUFFER_BYTES)
@@ -77,12 +82,29 @@ class PacketQueue:
             log_event("queue", level="error", error=error_text(error), reason="a message that cannot be pickled was dropped")
             return
         if len(data) <= INLINE_BYTES:
-            self._writer.sendall(b"P" + data)
+            self._send(b"P" + data)
             return
         with tempfile.TemporaryFile() as file:
             file.write(data)
             file.flush()
-            socket.send_fds(self._writer, [FILE_MARK], [file.fileno()])
+            self._send(FILE_MARK, [file.fileno()])
+
+    def _send(self, packet: bytes, descriptors: Sequence[int] = ()) -> None:
+        """Of several that wait for room one may be faster: then wait on."""
+        room = select.poll()
+        room.register(self._writer, select.POLLOUT)
+        while True:
+            if room.poll(LOOK_MILLISECONDS):
+                with suppress(BlockingIOError):
+                    socket.send_fds(self._writer, [packet], list(descriptors), socket.MSG_DONTWAIT)
+                    return
+            elif self._is_abandoned():
+                log_event(
+                    "queue",
+                    level="warning",
+                    reason="a message was dropped: the cluster stops, and no process is left that reads it",
+                )
+                return
 
     def get(self) -> Any:
         """The next message; waits for one."""

@@ -105,6 +105,7 @@ def test_a_route_says_little_and_the_rest_has_its_default():
         (ROUTE + "retry = { factor = 0.5 }", "routes.r.retry.factor: must be a number from 1 to 100"),
         (ROUTE + "retry = { factor = nan }", "routes.r.retry.factor: must be a number from 1 to 100"),
         (ROUTE + "retry = { factor = true }", "routes.r.retry.factor: must be a number from 1 to 100"),
+        (ROUTE + 'retry = { base = "0s" }', "routes.r.retry: base (0s) is too short; write 1s or more, as no retry comes sooner"),
         (ROUTE + 'retry = { base = "2h" }', "routes.r.retry: base (2h) must not be longer than cap (1h)"),
         (ROUTE + 'limit = { name = "x", rate = "100" }', "routes.r.limit.rate: '100' is not a valid rate"),
         (ROUTE + 'limit = { name = "x" }', "routes.r.limit: sets no limit; add a rate"),

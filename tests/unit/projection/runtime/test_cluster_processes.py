@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+from dataclasses import dataclass
 
 import pytest
 from django.db import InterfaceError, OperationalError
 from django_q.cluster import Cluster
 
 from projection.runtime.django_q import cluster_stop
-from projection.runtime.django_q.cluster import StoppingCluster, in_one_line
+from projection.runtime.django_q.cluster import OutlastingSentinel, StoppingCluster, in_one_line
 
 
 def monitor(error: Exception | None) -> None:
@@ -47,3 +49,20 @@ def test_a_second_signal_in_the_middle_of_a_stop_changes_nothing(monkeypatch: py
     monkeypatch.setattr("projection.runtime.django_q.cluster.start_loops_if_possible", lambda _reason: done.append("handed over"))
     assert cluster.stop() is True
     assert done == ["told the loops", "stopped", "handed over"]
+
+
+@dataclass
+class Member:
+    lives: bool
+
+    def is_alive(self) -> bool:
+        return self.lives
+
+
+def test_a_guard_that_stops_waits_for_room_in_a_queue_only_while_a_reader_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+    guard = object.__new__(OutlastingSentinel)
+    assert not guard._is_abandoned(os.getpid(), []), "in service the guard makes readers"
+    monkeypatch.setattr(cluster_stop, "is_stopping", lambda: True)
+    assert guard._is_abandoned(os.getpid(), [Member(False), Member(False)])
+    assert not guard._is_abandoned(os.getpid(), [Member(False), Member(True)])
+    assert guard._is_abandoned(os.getpid() + 1, [Member(True)]), "the pusher does not see the workers; its tasks come again"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import signal
@@ -163,3 +164,28 @@ def test_a_timer_has_no_lock_to_be_killed_with() -> None:
         child.join(PATIENCE_SECONDS)
     with timer.get_lock():
         assert timer.value == -2.0
+
+
+def test_who_waits_for_room_in_an_abandoned_queue_waits_no_longer(capsys: pytest.CaptureFixture[str]) -> None:
+    """As in a cluster that stops when each of its workers ended after one task."""
+    is_abandoned = threading.Event()
+    queue = PacketQueue(small=True, is_abandoned=is_abandoned.is_set)
+    try:
+
+        def fill() -> None:
+            for number in itertools.count():
+                if is_abandoned.is_set():
+                    return
+                queue.put(number)
+
+        fills = threading.Thread(target=fill)
+        fills.start()
+        fills.join(0.5)
+        assert fills.is_alive(), "it waits while somebody may read"
+        is_abandoned.set()
+        fills.join(PATIENCE_SECONDS)
+    finally:
+        queue._reader.close()
+        queue._writer.close()
+        fills.join(PATIENCE_SECONDS)
+    assert "no process is left that reads it" in capsys.readouterr().err
