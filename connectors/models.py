@@ -299,13 +299,19 @@ class Record(models.Model):
     source_lane = columns.name("SourceLane", 700, default="")
     """Lane of the newest fact, for people: a lane may be wider than a record, and is no part of its identity."""
     properties = columns.text("Properties")
-    """JSON object: property → {"value": exact JSON, "ordinal": the fact that set it}."""
+    """JSON object: property → {"value": exact JSON, "ordinal": the fact that set it, "received": its place in the order of receipt}."""
     deleted = models.BooleanField(db_column="Deleted", default=False)
     lifecycle_ordinal = models.BigIntegerField(db_column="LifecycleOrdinal", default=0)
     """Ordinal of the fact that last created, deleted, restored or merged the record."""
     merged_into = columns.name("MergedInto", 512, null=True)
     event_count = models.BigIntegerField(db_column="EventCount", default=0)
     last_ordinal = models.BigIntegerField(db_column="LastOrdinal", default=0)
+    lifecycle_received = columns.key("LifecycleReceived", max_length=64, null=True)
+    """Place in the order of receipt (microseconds:receipt:item) of the fact of LifecycleOrdinal; NULL: from before it was kept."""
+    newest_received = columns.key("NewestReceived", max_length=64, null=True)
+    """Place of the newest fact of all."""
+    late_count = models.BigIntegerField(db_column="LateCount", db_default=0)
+    """Facts that were admitted after younger ones, and so changed only what those had not set."""
     created_at = models.DateTimeField(db_column="CreatedAt")
     updated_at = models.DateTimeField(db_column="UpdatedAt")
 

@@ -58,12 +58,16 @@ LONGEST_INTEGER: Final = 4300
 
 
 def _any_integer(literal: str) -> int | ExactNumber:
-    return int(literal) if len(literal) <= LONGEST_INTEGER else ExactNumber(literal)
+    return int(literal) if len(literal) <= LONGEST_INTEGER and literal != "-0" else ExactNumber(literal)
+
+
+_MINUS_ZERO: Final = re.compile(r"(?:^|[\[:,\s])-0(?![0-9.eE])")
+"""Where an integer would lose its sign; a string that reads alike costs a second reading alone."""
 
 
 _DECODER: Final = json.JSONDecoder(parse_float=ExactNumber, parse_constant=_refuse_constant)
 _PATIENT_DECODER: Final = json.JSONDecoder(parse_float=ExactNumber, parse_int=_any_integer, parse_constant=_refuse_constant)
-"""Slower, for the rare text with an integer beyond LONGEST_INTEGER: one huge number must not make its siblings unreadable."""
+"""Slower, for the rare text with -0, or with an integer beyond LONGEST_INTEGER, which must not make its siblings unreadable."""
 
 
 def _scan(text: str, at: int) -> tuple[Any, int]:
@@ -77,11 +81,14 @@ def _scan(text: str, at: int) -> tuple[Any, int]:
 
 def _decoded(text: str, at: int) -> tuple[Any, int]:
     try:
-        return _DECODER.raw_decode(text, at)
+        value, end = _DECODER.raw_decode(text, at)
     except (json.JSONDecodeError, NotJson):
         raise
     except ValueError:  # an integer of more digits than the interpreter converts
         return _PATIENT_DECODER.raw_decode(text, at)
+    if text.find("-0", at, end) >= 0 and _MINUS_ZERO.search(text[at:end]):
+        return _PATIENT_DECODER.raw_decode(text, at)
+    return value, end
 
 
 def _skip(text: str, at: int) -> int:

@@ -274,6 +274,9 @@ class Input:
     payload_sha256: str
     created: datetime
     replay_of_event_id: int | None = None
+    receipt_id: int = 0
+    """With `item` and the time of the receipt, its place in the order of receipt; 0: not known."""
+    item: int = 0
 
     @property
     def data(self) -> Any:

@@ -126,7 +126,7 @@ class LaneRow:
 
 EVENT_COLUMNS: Final = (
     "Id, EnqueueOrdinal, ProviderKind, SourceType, SourceId, DeliveryId, ProviderTimestamp, Payload, PayloadSha256, CreatedDate, "
-    "ReplayOfEventId, Account"
+    "ReplayOfEventId, Account, ReceiptId, DeliverySequence"
 )
 """The columns of an EventRow: `{event_columns}` in the SQL texts."""
 
@@ -147,6 +147,8 @@ class EventRow:
     created: datetime
     replay_of_event_id: int | None
     account: str = ""
+    receipt_id: int = 0
+    item: int = 0
 
     @classmethod
     def of(cls, row: tuple[Any, ...]) -> Self:

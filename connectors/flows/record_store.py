@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from connectors.flows.record_fold import RecordState, properties_of, properties_text
+from connectors.flows.record_fold import RecordState, place_of, place_text, properties_of, properties_text
 from projection.database.catalogue import Sender
 from projection.database.clock import now, to_db
 from projection.facts import Source
 from projection.identity import record_key
 
 sql: Final = Sender(Path(__file__).parent)
+EPOCH: Final = datetime(1970, 1, 1)
+"""Naive UTC, as times are stored."""
 
 
 class RecordVanished(RuntimeError):
@@ -79,8 +81,18 @@ def _insert_missing_records(missing: Sequence[RecordIdentity]) -> None:
 
 
 def _locked(row: tuple[Any, ...], identity: RecordIdentity) -> LockedRecord:
-    id_, _, properties, deleted, merged_into, lifecycle_ordinal, event_count, last_ordinal, read_at = row
-    state = RecordState(properties_of(properties), bool(deleted), merged_into, lifecycle_ordinal, event_count, last_ordinal)
+    id_, _, properties, deleted, merged_into, lifecycle_ordinal, event_count, last_ordinal, read_at, lifecycle, newest, late = row
+    state = RecordState(
+        properties_of(properties),
+        bool(deleted),
+        merged_into,
+        lifecycle_ordinal,
+        event_count,
+        last_ordinal,
+        place_of(lifecycle),
+        place_of(newest),
+        late,
+    )
     return LockedRecord(id_, identity, state, read_at)
 
 
@@ -95,6 +107,9 @@ def write_records(records: Iterable[tuple[LockedRecord, RecordState]]) -> None:
             state.lifecycle_ordinal,
             state.event_count,
             state.last_ordinal,
+            place_text(state.lifecycle_received),
+            place_text(state.newest_received),
+            state.late_count,
         )
         rows.append((locked.id, *_columns(locked.identity), *folded, locked.read_at, locked.read_at))
     sql.insert_rows("write_records", rows)
@@ -111,3 +126,11 @@ def _columns(identity: RecordIdentity) -> tuple[str, ...]:
         identity.source_id,
         identity.source_lane,
     )
+
+
+def read_moments(receipt_ids: Collection[int]) -> dict[int, int]:
+    """Receipt id → when it arrived, in microseconds since 1970. One statement; none for no ids."""
+    if not receipt_ids:
+        return {}
+    rows = sql.fetch("read_moments_of_receipts", ids=tuple(sorted(receipt_ids)))
+    return {receipt_id: (at - EPOCH) // timedelta(microseconds=1) for receipt_id, at in rows}

@@ -8,10 +8,11 @@ input is folded into the record of its own source.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from connectors.flows.record_fold import RecordState, UnfoldableChange, fold
-from connectors.flows.record_store import RecordIdentity, lock_records, write_records
+from connectors.flows.record_store import RecordIdentity, lock_records, read_moments, write_records
 from connectors.pack import Change, Pack
 from connectors.registry import installed_packs
 from projection.exact_json import NotJson
@@ -26,7 +27,7 @@ UNREADABLE: Final = (NotJson, LookupError, TypeError, ValueError, AttributeError
 
 @flow("record_table", atomic=True, batch=True)
 def record_table(generations: list[Generation]) -> None:
-    """Fold all generations: three statements (six when a record is new), however many there are.
+    """Fold all generations: four statements (seven when a record is new), however many there are.
 
     Raises UnfoldableChange, naming the event, for a payload that is not JSON, one that its pack cannot read as a change, and a change that
     no record can hold (NaN): a dead letter at once, since the same inputs are folded the same way each time.
@@ -37,7 +38,8 @@ def record_table(generations: list[Generation]) -> None:
         for each in generation.inputs:
             facts.setdefault(record_of(generation, each), []).append((each, _change(pack, each)))
     locked = lock_records(facts)
-    write_records([(locked[one], _folded(locked[one].state, one, known)) for one, known in facts.items()])
+    moments = read_moments({fact.receipt_id for known in facts.values() for fact, _ in known if fact.receipt_id})
+    write_records([(locked[one], _folded(locked[one].state, one, known, moments)) for one, known in facts.items()])
 
 
 def record_of(generation: Generation, fact: Input) -> RecordIdentity:
@@ -62,10 +64,13 @@ def _change(pack: Pack, fact: Input) -> Change:
         raise UnfoldableChange(f"event {fact.event_id} of {fact.source.type}:{fact.source.id}: {said}") from error
 
 
-def _folded(state: RecordState, identity: RecordIdentity, facts: Facts) -> RecordState:
+def _folded(state: RecordState, identity: RecordIdentity, facts: Facts, moments: Mapping[int, int]) -> RecordState:
+    """`moments`: when the facts' receipts arrived."""
     for fact, change in facts:
+        at = moments.get(fact.receipt_id)
         try:
-            state = fold(state, fact.ordinal, change, identity.source_id)
+            received = None if at is None else (at, fact.receipt_id, fact.item)
+            state = fold(state, fact.ordinal, change, identity.source_id, received)
         except UnfoldableChange as error:
             raise UnfoldableChange(f"event {fact.event_id} of {identity.source_type}:{identity.source_id}: {error}") from None
     return state

@@ -16,15 +16,21 @@ ON DUPLICATE KEY UPDATE RecordKey = VALUES(RecordKey)
 
 -- name: lock_records
 -- Locks the rows by ascending id and reads what is committed now, and the clock. Fewer rows than ids: a record was erased meanwhile.
-SELECT Id, RecordKey, Properties, Deleted, MergedInto, LifecycleOrdinal, EventCount, LastOrdinal, UTC_TIMESTAMP(6)
+SELECT Id, RecordKey, Properties, Deleted, MergedInto, LifecycleOrdinal, EventCount, LastOrdinal, UTC_TIMESTAMP(6),
+  LifecycleReceived, NewestReceived, LateCount
 FROM `_System_ConnectorRecord` WHERE Id IN %(ids)s ORDER BY Id FOR UPDATE
 
 -- name: write_records
 -- Writes locked rows back; every row exists, so nothing is inserted. (A multi-row text, as above.)
 INSERT INTO `_System_ConnectorRecord`
   (Id, RecordKey, Namespace, PackName, EventKind, Account, SourceType, SourceId, SourceLane, Properties, Deleted, MergedInto,
-   LifecycleOrdinal, EventCount, LastOrdinal, CreatedAt, UpdatedAt)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+   LifecycleOrdinal, EventCount, LastOrdinal, LifecycleReceived, NewestReceived, LateCount, CreatedAt, UpdatedAt)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 ON DUPLICATE KEY UPDATE Properties = VALUES(Properties), Deleted = VALUES(Deleted), MergedInto = VALUES(MergedInto),
   LifecycleOrdinal = VALUES(LifecycleOrdinal), EventCount = VALUES(EventCount), LastOrdinal = VALUES(LastOrdinal),
+  LifecycleReceived = VALUES(LifecycleReceived), NewestReceived = VALUES(NewestReceived), LateCount = VALUES(LateCount),
   UpdatedAt = VALUES(UpdatedAt)
+
+-- name: read_moments_of_receipts
+-- When receipts arrived. No lock. Fewer rows than ids: those are not stored any more.
+SELECT Id, ReceivedAt FROM `_System_ConnectorReceipt` WHERE Id IN %(ids)s

@@ -7,7 +7,8 @@ together cannot both be first.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Final, Self
 
 from django.db import DEFAULT_DB_ALIAS, Error, connections
@@ -114,12 +115,13 @@ def _insert_durably(endpoint: EndpointFacts, draft: ReceiptDraft, using: str) ->
     return outcome
 
 
-def store_within(endpoint: EndpointFacts, request: IngressRequest) -> Outcome:
-    """Insert the receipt of a delivery that is trusted, or find the one that stands for it. Joins the caller's transaction.
+def store_within(endpoint: EndpointFacts, request: IngressRequest, received_at: datetime | None = None) -> Outcome:
+    """Insert the receipt of a trusted delivery that arrived then (aware; None: now), or find the one that stands for it. Joins the caller's
+    transaction.
 
     Raises the database's error; outside a transaction what it returns is committed.
     """
-    outcome = insert_draft(draft_of(endpoint, request), DEFAULT_DB_ALIAS)
+    outcome = insert_draft(replace(draft_of(endpoint, request), received_at=received_at), DEFAULT_DB_ALIAS)
     _read_again(endpoint, outcome, DEFAULT_DB_ALIAS)
     return outcome
 

@@ -76,7 +76,7 @@ def _reverify_one(endpoint: EndpointFacts, unverified_id: int) -> Admitted | Ref
     verdict = verify(endpoint, request, arrived.timestamp())
     if not verdict.ok:
         return Refused(unverified_id, verdict.sentence)
-    outcome = store_within(endpoint, request)
+    outcome = store_within(endpoint, request, arrived)
     receipt_id = outcome.receipt_id or 0
     _sql.execute("admit_unverified_delivery", id=unverified_id, receipt_id=receipt_id)
     log_event("reverify", endpoint=endpoint.slug, receipt_id=receipt_id, state=outcome.code)

@@ -125,6 +125,8 @@ def _as_input(row: EventRow) -> Input:
         payload_sha256=row.payload_sha256,
         created=row.created,
         replay_of_event_id=row.replay_of_event_id,
+        receipt_id=row.receipt_id,
+        item=row.item,
     )
 
 

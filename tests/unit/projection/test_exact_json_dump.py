@@ -93,3 +93,16 @@ def test_a_parsed_number_is_a_decimal_that_keeps_its_digits() -> None:
 def test_an_integer_with_more_digits_than_the_interpreter_writes_is_refused() -> None:
     with pytest.raises(NoExactJson, match="the integer cannot be written as JSON"):
         dump({"a": 10**5000})
+
+
+@pytest.mark.parametrize(
+    "text", ["-0", "[-0]", '{"n":-0}', '{"n": -0,"m":[1,-0 ]}', '{"a":"x, -0","n":0}', "-0.0", "-0e1", "[-1,0]"]
+)
+def test_a_minus_before_zero_is_kept(text: str) -> None:
+    assert dump(parse(text)) == text.replace(": ", ":").replace("-0 ]", "-0]")
+    assert parse("-0") == 0
+
+
+def test_an_integer_zero_stays_an_integer() -> None:
+    assert type(parse("0")) is int
+    assert type(parse('{"at":"2026-01-05, -0"}')["at"]) is str

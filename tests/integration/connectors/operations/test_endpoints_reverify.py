@@ -15,7 +15,7 @@ from connectors.configuration.stored_secrets import Secret
 from connectors.delivery import Headers, IngressRequest
 from connectors.ingress import endpoint_facts
 from connectors.ingress.receive import receive
-from connectors.models import AuditEntry, Receipt
+from connectors.models import AuditEntry, Receipt, UnverifiedDelivery
 
 BODY = b'{"zen": "Design for failure.", "hook_id": 1}'
 
@@ -44,6 +44,9 @@ def test_held_deliveries_are_admitted_once_the_secret_is_right(database):
     answer, code = reverify()
     assert (code, [each["code"] for each in answer["admitted"]], answer["refused"]) == (0, ["accepted"], [])
     assert bytes(Receipt.objects.get().body) == BODY
+    assert Receipt.objects.get().received_at == UnverifiedDelivery.objects.get().received_at, (
+        "it keeps its place in the order of receipt"
+    )
     assert reverify() == ({"admitted": [], "refused": []}, 0)
     assert AuditEntry.objects.filter(action="endpoint.reverify").count() == 3
 

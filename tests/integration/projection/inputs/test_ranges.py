@@ -157,6 +157,7 @@ def test_an_input_says_what_was_received() -> None:
         event_id=superseded.id, ordinal=superseded.enqueue_ordinal, kind="contact.changed", source=Source("company", "42"),
         delivery_id=superseded.delivery_id, provider_time=provider_time, payload='{"v":1.0}',
         payload_sha256=superseded.payload_sha256, created=stored.created_date, replay_of_event_id=None,
+        receipt_id=stored.receipt_id, item=3,
     )  # fmt: skip
     assert second.event_id == selected.id
     replay = replay_row(item)
