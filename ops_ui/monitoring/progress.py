@@ -8,7 +8,7 @@ counts from when it was open again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -16,9 +16,12 @@ from typing import Final
 from django.conf import settings
 
 from ops_ui.monitoring import counts
+from projection import flows
 from projection.database import clock
 from projection.database.catalogue import Sender
 from projection.database.clock import from_db
+from projection.inspection.why import is_missing, live_flow_hashes
+from projection.inspection.why_decision import ADD_APP
 from projection.limits import availability, queue_classes, route_limits
 
 ROUTE: Final = "route"
@@ -42,6 +45,8 @@ class Due:
     stage: str
     queue_class: str
     since: datetime | None
+    missing_flow: str = ""
+    """The flow that it waits for, where no live worker has it."""
 
     def seconds(self, now: datetime) -> float:
         return 0.0 if self.since is None else max(0.0, (now - self.since).total_seconds())
@@ -68,19 +73,41 @@ class Finding:
 def findings() -> list[Finding]:
     """What stands in the way of progress, now; none: all is well. About eight statements. Raises the database's error."""
     now = clock.now()
-    stages = _stages(now)
-    return [found for stage in stages if (found := judge(stage, now, settings.HEADRACE_AGE_LIMIT_SECONDS)) is not None]
+    ages = _ages()
+    judged = [judge(stage, now, settings.HEADRACE_AGE_LIMIT_SECONDS) for stage in _stages(now, ages)]
+    found = [one for one in judged if one is not None]
+    lacking = [sentence for due in ages if (sentence := _without_flow(due, now))]
+    if lacking and judged[-1] is not None:
+        return [replace(one, reason=" ".join([one.reason, *lacking])) if one is judged[-1] else one for one in found]
+    return [*found, *(Finding("age", "no_flow", sentence) for sentence in lacking)]
+
+
+def _without_flow(due: Due, now: datetime) -> str:
+    """What is said of work that no worker can run: it keeps its lane, however long that takes. Empty: nothing."""
+    waits = due.seconds(now)
+    if not due.missing_flow or waits <= RESTART_SECONDS:
+        return ""
+    return f"{_work(due)} for {in_words(waits)}, but no running worker has its flow {due.missing_flow}. {ADD_APP}"
 
 
 def due_ages() -> list[Due]:
+    """One for each stage and queue class, as `_ages`."""
+    return [due for due in _ages() if not due.missing_flow]
+
+
+def _ages() -> list[Due]:
     """The oldest due row of the router, and of the workers in each queue class. Five statements, and one more for new routes or classes."""
     (receipt,) = _sql.fetch("read_oldest_due_receipt")
     named = {*queue_classes.WEIGHTS, *(row[0] for row in _sql.fetch("read_queue_classes"))}
     found: dict[str, list[datetime]] = {name: [] for name in named}
-    for name, since in _work_due(_classes(named)):
-        found.setdefault(queue_classes.base(name), []).append(since)
+    missing: dict[str, tuple[datetime, str]] = {}
+    for name, since, flow in _work_due(_classes(named)):
+        queue_class = queue_classes.base(name)
+        found.setdefault(queue_class, []).append(since)
+        if flow:
+            missing[queue_class] = min(missing.get(queue_class, (since, flow)), (since, flow))
     work = [Due(EXECUTE, name, min(moments, default=None)) for name, moments in sorted(found.items())]
-    return [Due(ROUTE, "", from_db(receipt[0])), *work]
+    return [Due(ROUTE, "", from_db(receipt[0])), *work, *(Due(EXECUTE, name, *one) for name, one in sorted(missing.items()))]
 
 
 def _classes(named: Iterable[str]) -> list[str]:
@@ -95,8 +122,8 @@ def _classes(named: Iterable[str]) -> list[str]:
     return sorted(_known_classes)
 
 
-def _work_due(classes: Sequence[str]) -> Iterator[tuple[str, datetime]]:
-    """(queue class, since when) of the oldest work of each route in each class that somebody could take now."""
+def _work_due(classes: Sequence[str]) -> Iterator[tuple[str, datetime, str]]:
+    """(queue class, since when, its flow if no live worker has that) of the oldest work of each route and class that could start."""
     asked = [(state.value, name) for name in classes for state in queue_classes.CLAIMABLE]
     rows = _sql.fetch_each("read_oldest_due_work", [(*one, *one) for one in asked])
     if not rows:
@@ -106,11 +133,18 @@ def _work_due(classes: Sequence[str]) -> Iterator[tuple[str, datetime]]:
     for _, name, route_id, due in rows:
         since = looked.runnable_since(route_id, due)
         if since is not None:
-            yield name, from_db(since)
+            yield name, from_db(since), _missing_flow(route_id)
 
 
-def _stages(now: datetime) -> list[Stage]:
-    ages = due_ages()
+def _missing_flow(route_id: int) -> str:
+    """One query where this very process has not got the flow; else none."""
+    terms = route_limits.find(route_id)
+    if terms is None or flows.find(terms.flow_name) is not None:
+        return ""
+    return terms.flow_name if is_missing(terms.flow_name, live_flow_hashes(clock.now())) else ""
+
+
+def _stages(now: datetime, ages: Sequence[Due]) -> list[Stage]:
     moved: dict[str, list[datetime]] = {ROUTE: [], EXECUTE: []}
     for stage, at in _sql.fetch("read_movement"):
         if at is not None:

@@ -58,7 +58,7 @@ def _surroundings(items: Sequence[WorkItem]) -> dict[int, Surroundings]:
         return around
     blocks = _blocks(waiting)
     neighbours = _neighbours(waiting)
-    hashes = _live_flow_hashes(around[waiting[0].id].now)
+    hashes = live_flow_hashes(around[waiting[0].id].now)
     activated = is_activated()
     for item in waiting:
         _, held_by, held_at, reason, release_at = scopes[item.id]
@@ -74,7 +74,7 @@ def _surroundings(items: Sequence[WorkItem]) -> dict[int, Surroundings]:
             limited=by_kind.get("limit"),
             full=by_kind.get("full"),
             workers=len(hashes),
-            flow_missing=_is_missing(item, hashes),
+            flow_missing=is_missing(flow_name(item.companion_pack, item.companion_flow), hashes),
         )
     return around
 
@@ -101,12 +101,12 @@ def _neighbours(items: Sequence[WorkItem]) -> dict[int, dict[str, Neighbour]]:
     return found
 
 
-def _live_flow_hashes(now: datetime) -> list[str]:
+def live_flow_hashes(now: datetime) -> list[str]:
+    """What flows each live worker has, by their hash. One query."""
     alive = Worker.objects.filter(kind=CLAIM_WORKER, seen_at__gte=now - timedelta(seconds=ALIVE_SECONDS))
     return list(alive.values_list("flows_hash", flat=True))
 
 
-def _is_missing(item: WorkItem, live_hashes: list[str]) -> bool:
+def is_missing(flow: str, live_hashes: list[str]) -> bool:
     """Certain only where every live worker has the flows of this very process; other sets of flows are known by their hash alone."""
-    known_here = flows.find(flow_name(item.companion_pack, item.companion_flow)) is not None
-    return not known_here and set(live_hashes) == {flows.flows_hash()}
+    return flows.find(flow) is None and set(live_hashes) == {flows.flows_hash()}

@@ -13,6 +13,7 @@ from projection.limits.availability import Block
 from projection.models import WorkItem
 from projection.states import TERMINAL, State
 
+ADD_APP: Final = "Add its app to HEADRACE_APPS and restart the workers."
 ERROR_CHARACTERS: Final = 200
 """How much of an error a sentence quotes; the failure itself keeps it whole."""
 
@@ -184,7 +185,9 @@ def _unattended(item: WorkItem, around: Surroundings) -> Why | None:
         return Why("no_worker", "No worker is online. Start `script/server` or `script/manage run_worker`.")
     if around.flow_missing:
         flow = flow_name(item.companion_pack, item.companion_flow)
-        return Why("no_flow", f"No running worker has the flow {flow}. Add its app to HEADRACE_APPS and restart the workers.")
+        return Why(
+            "no_flow", f"No running worker has the flow {flow}, for which it has waited since {iso(item.run_after)}. {ADD_APP}"
+        )
     return None
 
 

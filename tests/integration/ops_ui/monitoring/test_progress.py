@@ -14,6 +14,7 @@ from connectors.configuration import pausing
 from connectors.models import AuditEntry, Receipt, Route
 from ops_ui.monitoring import health, progress
 from ops_ui.monitoring.progress import RESTART_SECONDS, STUCK_WORKERS_SECONDS
+from projection import flows
 from projection.claiming.claim import claim
 from projection.completion import lanes
 from projection.database import clock
@@ -102,6 +103,25 @@ def test_work_that_others_are_taken_before(site: Ingress, flow: Recorder) -> Non
     WorkItem.objects.filter(terminal_at=None).update(run_after=ago(10_000))
     console_world.worker("worker")
     assert codes() == ["work_too_old"]
+
+
+def test_work_whose_flow_no_worker_has_is_named_with_its_flow(site: Ingress, flow: Recorder) -> None:
+    waiting(site, on=("changed",))
+    drain_claims()
+    site.route("lacking", flow="test.lacking", on=("lacking",))
+    site.admit(change(2, kind="lacking"))
+    WorkItem.objects.filter(terminal_at=None).update(run_after=ago(50))
+    console_world.worker("worker")
+    Worker.objects.update(flows_hash=flows.flows_hash())
+    assert codes() == []
+    WorkItem.objects.filter(terminal_at=None).update(run_after=ago(100))
+    (finding,) = progress.findings()
+    assert (finding.kind, finding.code) == ("age", "no_flow")
+    assert "no running worker has its flow test.lacking" in finding.reason
+    WorkItem.objects.filter(terminal_at=None).update(run_after=ago(10_000))
+    (finding,) = progress.findings()
+    assert (finding.code, "test.lacking" in finding.reason) == ("work_too_old", True)
+    assert len(progress.due_ages()) == 4, "a metric has each label once"
 
 
 def test_the_limit_of_age_is_a_setting(site: Ingress, flow: Recorder, settings: Settings) -> None:
