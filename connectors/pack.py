@@ -79,6 +79,8 @@ class Pack(ABC):
     name: ClassVar[str]
     version: ClassVar[str] = "1"
     signature: ClassVar[SignatureScheme]
+    other_signatures: ClassVar[tuple[SignatureScheme, ...]] = ()
+    """What an endpoint may choose instead, by its `signature`."""
     max_body_bytes: ClassVar[int] = DEFAULT_MAX_BODY_BYTES
     kept_headers: ClassVar[tuple[str, ...]] = ()
     """Headers stored with the receipt, beside content-type and user-agent. Never one that carries a credential."""
@@ -112,7 +114,15 @@ class Pack(ABC):
         """The signature scheme in force (a configurable pack chooses it by its settings)."""
         return self.signature
 
+    def scheme_named(self, name: str) -> SignatureScheme:
+        """The scheme that an endpoint chose; empty: the one in force. Raises ValueError, naming those that there are."""
+        schemes = {scheme.name: scheme for scheme in (*self.other_signatures, self.scheme())}
+        if name and name not in schemes:
+            raise ValueError(f"pack {self.name!r} checks deliveries by {' or '.join(reversed(schemes))}, not {name}")
+        return schemes[name] if name else self.scheme()
+
     def verify(self, request: IngressRequest, secrets: Sequence[str], now: float) -> Verdict:
+        """By the scheme in force; an endpoint that chose another one is checked by that."""
         return self.scheme().verify(request, secrets, now)
 
     def stored_headers(self) -> tuple[str, ...]:

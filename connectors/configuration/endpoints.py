@@ -301,10 +301,10 @@ def _check_secrets(row: Pack, draft: EndpointDraft, values: Sequence[Secret]) ->
 def scheme_of(row: Pack, signature: str) -> pack.SignatureScheme:
     """The signature scheme in force for an endpoint of this pack. Raises NotFound, EndpointRefused."""
     code = packs.pack_class(row.code_name)(json.loads(row.settings))
-    own = code.scheme()
-    if signature and signature != own.name:
-        raise EndpointRefused(f"pack {row.name!r} checks deliveries by {own.name}, not {signature}; remove signature")
-    return own
+    try:
+        return code.scheme_named(signature)
+    except ValueError as error:
+        raise EndpointRefused(f"{error}; correct or remove signature") from None
 
 
 def _settings(row: Endpoint) -> dict[str, Any]:

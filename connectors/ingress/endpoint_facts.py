@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 from django.conf import settings
 
 from connectors import pack, secrets
+from connectors.delivery import SignatureScheme
 from connectors.ingress.limit_values import EndpointLimits
 from connectors.ingress.outage import INGRESS, outage
 from connectors.ingress.paths import ingress_path
@@ -32,7 +33,7 @@ Availability = Literal["open", "disabled", "discarding", "broken"]
 its pack or secrets cannot be loaded (the log says why)."""
 
 
-COLUMNS: Final = 18
+COLUMNS: Final = 19
 """Of a row of `find_endpoint`."""
 GONE: Final = frozenset({EndpointState.REMOVED, PackState.REMOVED})
 
@@ -56,8 +57,16 @@ class EndpointFacts:
     unverified_policy: str
     unverified_until: datetime | None
     limits: EndpointLimits
+    signature: str
+    """The scheme that this endpoint chose; empty: its pack's own."""
     account: str
     """Whose records its deliveries are about, where their ids are the sender's own."""
+
+    @property
+    def scheme(self) -> SignatureScheme:
+        """By which its deliveries are signed; it has a pack."""
+        assert self.pack is not None  # noqa: S101  # else it is broken, and nothing is checked
+        return self.pack.scheme_named(self.signature)
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -125,7 +134,7 @@ find: Final = TimedCache[tuple[str, str], EndpointFacts | None](_load_in_time, l
 
 def facts_of(row: tuple[Any, ...]) -> EndpointFacts:
     """The facts of a row of `find_endpoint`."""
-    code = _pack(row[16] or row[11], row[15], row[2])
+    code = _pack(row[16] or row[11], row[15], row[2], row[18])
     kept = _secrets(row[4], row[2])
     return EndpointFacts(
         id=row[0],
@@ -141,6 +150,7 @@ def facts_of(row: tuple[Any, ...]) -> EndpointFacts:
         unverified_policy=row[5],
         unverified_until=clock.from_db(row[6]),
         limits=EndpointLimits.of(row[7]),
+        signature=row[18],
         account=account_of(row[17], row[2]),
     )
 
@@ -152,7 +162,7 @@ def _availability(row: tuple[Any, ...]) -> Availability:
     return "open"
 
 
-def _pack(name: str, settings_text: str, slug: str) -> Pack | None:
+def _pack(name: str, settings_text: str, slug: str, signature: str) -> Pack | None:
     cls = pack.find(name)
     if cls is None:
         log_event(
@@ -164,10 +174,12 @@ def _pack(name: str, settings_text: str, slug: str) -> Pack | None:
         )
         return None
     try:
-        return cls(json.loads(settings_text or "{}"))
+        made = cls(json.loads(settings_text or "{}"))
+        made.scheme_named(signature)
     except ValueError as error:
-        log_event("endpoint_broken", level="error", endpoint=slug, pack=name, reason=f"the pack's settings: {error}")
+        log_event("endpoint_broken", level="error", endpoint=slug, pack=name, reason=f"the settings: {error}")
         return None
+    return made
 
 
 def _secrets(text: str, slug: str) -> secrets.Kept | None:

@@ -4,7 +4,7 @@
 -- One endpoint with its pack, by namespace and slug. No lock. 0 rows: there is none (or its pack row is gone).
 -- The caller compares both names again: a collation may find another one. Index: ux_endpoint_slug, then the pack by id.
 SELECT e.Id, e.Namespace, e.Slug, e.PublicUrl, e.Secrets, e.UnverifiedPolicy, e.UnverifiedUntil, e.Limits, e.State, e.DiscardWhenDisabled,
-       p.Id, p.Name, p.Incarnation, p.State, p.DiscardWhenDisabled, p.Settings, p.Class, e.Account
+       p.Id, p.Name, p.Incarnation, p.State, p.DiscardWhenDisabled, p.Settings, p.Class, e.Account, e.SignatureScheme
 FROM `_System_ConnectorEndpoint` e
 JOIN `_System_ConnectorPack` p ON p.Id = e.PackId
 WHERE e.Namespace = %(namespace)s AND e.Slug = %(slug)s

@@ -71,7 +71,7 @@ def prune(endpoint_id: int) -> int:
 
 def _evidence(endpoint: EndpointFacts, request: IngressRequest) -> str:
     """What a later check needs beside body and stored headers, encrypted: such headers may be credentials."""
-    names = getattr(endpoint.pack.scheme(), "headers", ()) if endpoint.pack else ()
+    names = getattr(endpoint.scheme, "headers", ()) if endpoint.pack else ()
     return secrets.encrypt([{"url": request.url, "method": request.method, "headers": request.headers.only(names)}])
 
 

@@ -20,7 +20,8 @@ def verify(endpoint: EndpointFacts, request: IngressRequest, now: float) -> Verd
     if endpoint.pack is None:
         return Verdict(ok=False, reason="the endpoint's pack is not loaded")
     try:
-        return endpoint.pack.verify(request, endpoint.secrets, now)
+        check = endpoint.scheme.verify if endpoint.signature else endpoint.pack.verify
+        return check(request, endpoint.secrets, now)
     except FAILURES as error:  # a pack may be foreign code: its failure refuses, and never answers 500
         return Verdict(ok=False, reason=f"the pack's own check failed with {type(error).__name__}")
 

@@ -51,7 +51,7 @@ def obstacle(endpoint: EndpointFacts) -> str | None:
     if endpoint.availability != "open" or endpoint.pack is None:
         return UNAVAILABLE.get(endpoint.availability, UNAVAILABLE["broken"])
     try:
-        scheme = endpoint.pack.scheme()
+        scheme = endpoint.scheme
         if scheme.needs_secret and not endpoint.secrets:
             return "the endpoint has no valid secret to sign with; rotate to a new one"
         probe = IngressRequest("POST", endpoint.url, Headers({"webhook-id": "probe"}), b"")
@@ -86,7 +86,7 @@ def _signed(endpoint: EndpointFacts, headers: Mapping[str, str], body: bytes, ac
     unsigned = IngressRequest("POST", endpoint.url, Headers(marked), body)
     assert endpoint.pack is not None  # noqa: S101  # `obstacle` has said so
     try:
-        signature = signed_headers(endpoint.pack.scheme(), unsigned, next(iter(endpoint.secrets), ""), time.time())
+        signature = signed_headers(endpoint.scheme, unsigned, next(iter(endpoint.secrets), ""), time.time())
     except CannotSign as cannot:
         raise TrialRefused(f"nothing was sent to endpoint {endpoint.slug!r}: {cannot}") from None
     signing = {name.lower() for name in signature}

@@ -6,8 +6,8 @@ deliveries. May import `connectors.delivery` alone: packs get their schemes thro
 """
 
 from connectors.signatures.checks import TOLERANCE_SECONDS
-from connectors.signatures.hubspot import hubspot
+from connectors.signatures.hubspot import hubspot, hubspot_v3
 from connectors.signatures.plain import hmac_sha256, token, unsigned
 from connectors.signatures.standard_webhooks import standard_webhooks
 
-__all__ = ["TOLERANCE_SECONDS", "hmac_sha256", "hubspot", "standard_webhooks", "token", "unsigned"]
+__all__ = ["TOLERANCE_SECONDS", "hmac_sha256", "hubspot", "hubspot_v3", "standard_webhooks", "token", "unsigned"]

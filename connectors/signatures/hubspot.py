@@ -31,6 +31,11 @@ TIMESTAMP_HEADER: Final = "X-HubSpot-Request-Timestamp"
 HEADER: Final = "X-HubSpot-Signature"
 VERSION_HEADER: Final = "X-HubSpot-Signature-Version"
 
+NOT_V3: Final = refused(
+    f"{V3_HEADER} is missing; this endpoint accepts v3 alone",
+    'For a sender that signs by v1 or v2 only, set signature = "hubspot" on an endpoint of its own.',
+)
+
 # HubSpot signs v3 over the URL with these characters decoded, whatever form the URL was configured in.
 _DECODED: Final = {
     "%3A": ":", "%2F": "/", "%3F": "?", "%40": "@", "%21": "!", "%24": "$", "%27": "'", "%28": "(", "%29": ")", "%2A": "*",
@@ -59,9 +64,13 @@ def decoded_url(url: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class HubSpot:
-    """v3 where its header is there (then only v3 counts), else the version that the version header names, v1 without it."""
+    """v3 where its header is there (then only v3 counts), else the version that the version header names, v1 without it.
+
+    `only_v3` refuses the older versions: both can be sent again by whoever saw one, and v1 is open to length extension.
+    """
 
     name: str = "hubspot"
+    only_v3: bool = False
     needs_secret: bool = True
     headers: tuple[str, ...] = (V3_HEADER, TIMESTAMP_HEADER, HEADER, VERSION_HEADER)
 
@@ -71,19 +80,23 @@ class HubSpot:
             return refused("the endpoint has no valid secret")
         if V3_HEADER in request.headers:
             return _verify_v3(request, keys, now)
-        version = request.headers.get(VERSION_HEADER, "v1")
-        if version not in ("v1", "v2"):
-            return refused("the signature version is not v1, v2 or v3")
-        presented = only_header(request, HEADER)
-        if presented is None:
-            return refused(f"{V3_HEADER} or {HEADER} is missing, empty, too long or sent twice")
-        sign = sign_v1 if version == "v1" else sign_v2
-        if is_one_of(presented, (sign(request, key) for key in keys)):
-            return VERIFIED
-        return refused(f"no secret of the endpoint matches the {version} signature", "" if version == "v1" else url_hint(request))
+        return NOT_V3 if self.only_v3 else _verify_older(request, keys)
 
     def check_secret(self, secret: str) -> None:
         check_text_secret(secret)
+
+
+def _verify_older(request: IngressRequest, keys: Sequence[bytes]) -> Verdict:
+    version = request.headers.get(VERSION_HEADER, "v1")
+    if version not in ("v1", "v2"):
+        return refused("the signature version is not v1, v2 or v3")
+    presented = only_header(request, HEADER)
+    if presented is None:
+        return refused(f"{V3_HEADER} or {HEADER} is missing, empty, too long or sent twice")
+    sign = sign_v1 if version == "v1" else sign_v2
+    if is_one_of(presented, (sign(request, key) for key in keys)):
+        return VERIFIED
+    return refused(f"no secret of the endpoint matches the {version} signature", "" if version == "v1" else url_hint(request))
 
 
 def _verify_v3(request: IngressRequest, keys: Sequence[bytes], now: float) -> Verdict:
@@ -109,4 +122,10 @@ def url_hint(request: IngressRequest) -> str:
 
 
 def hubspot() -> HubSpot:
+    """Every version that HubSpot has."""
     return HubSpot()
+
+
+def hubspot_v3() -> HubSpot:
+    """The newest version alone: the only one that covers the time."""
+    return HubSpot("hubspot_v3", only_v3=True)

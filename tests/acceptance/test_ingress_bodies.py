@@ -140,7 +140,7 @@ def test_the_url_that_was_sent_is_the_url_that_is_verified(web: Web, database: N
     path = f"{ingress.path}?b=%c3%A9&a=x%2Fy+z"
     body = b"[]"
     assert web.post(path, body, signing.hubspot_v3(body, ingress.secret, factories.PUBLIC_URL + path)).status == 202
-    assert web.post(path, body, signing.hubspot_v2(body, ingress.secret, factories.PUBLIC_URL + path)).status == 202
+    assert web.post(path, body, signing.hubspot_v2(body, ingress.secret, factories.PUBLIC_URL + path)).status == 401
     assert Receipt.objects.first().url == ingress.url
     wrong = signing.hubspot_v3(body, ingress.secret, "http://127.0.0.1" + path)
     assert web.post(path, body, wrong).status == 401

@@ -35,6 +35,7 @@ ROUTES = {
 CONFIGURATION = """
 namespace = "{namespace}"
 [packs.hubspot.endpoint.crm]
+signature = "hubspot"
 public_url = "https://hooks.example.com"
 secrets = ["env:HUBSPOT_SECRET"]
 [packs.github.endpoint.code]

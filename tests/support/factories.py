@@ -66,6 +66,7 @@ def endpoint(
     limits: Mapping[str, Any] | None = None,
     state: str = "enabled",
     discard_when_disabled: bool = False,
+    signature: str = "",
 ) -> models.Endpoint:
     """An endpoint of `pack`; `keep_hours` is how long unverified deliveries are kept from now on (negative: over already)."""
     return models.Endpoint.objects.create(
@@ -79,6 +80,7 @@ def endpoint(
         limits=json.dumps(limits or {}),
         state=state,
         discard_when_disabled=discard_when_disabled,
+        signature_scheme=signature,
         created_at=now(),
     )
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from connectors.identity_texts import identity_text, inside, members, provider_time, required
 from connectors.pack import Change, Inbound, Item, Pack, Sample, Unreadable, json_items
-from connectors.signatures import hubspot
+from connectors.signatures import hubspot, hubspot_v3
 
 OBJECT_TYPES: Final = {"0-1": "contact", "0-2": "company", "0-3": "deal", "0-5": "ticket"}
 """Names of the standard objects; an object of another `objectTypeId` is its own type."""
@@ -43,7 +43,8 @@ class HubSpot(Pack):
     name = "hubspot"
     version = "1"
     accounts = "delivery"
-    signature = hubspot()
+    signature = hubspot_v3()
+    other_signatures = (hubspot(),)
     kept_headers = ("x-hubspot-correlation-id", "x-hubspot-request-timestamp", "x-hubspot-signature-version")
 
     def split(self, body: bytes) -> Sequence[Item]:

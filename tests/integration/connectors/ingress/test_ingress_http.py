@@ -171,6 +171,15 @@ def test_the_limit_is_the_setting_else_the_endpoints_else_the_packs(settings: py
     assert Receipt.objects.count() == 2
 
 
+@pytest.mark.parametrize(("signature", "older"), [("", 401), ("hubspot_v3", 401), ("hubspot", 202), ("gone", 503)])
+def test_older_signatures_of_hubspot_count_only_where_the_endpoint_says_so(signature: str, older: int) -> None:
+    ingress = open_endpoint("hubspot", "crm", signature=signature)
+    body = b"[]"
+    for headers in (signing.hubspot_v2(body, ingress.secret, ingress.url), signing.hubspot_v1(body, ingress.secret)):
+        assert ingress.post(body, headers).status_code == older
+    assert ingress.post(body, signing.hubspot_v3(body, ingress.secret, ingress.url)).status_code == (503 if older == 503 else 202)
+
+
 def test_hubspot_signs_the_public_url_with_its_query() -> None:
     ingress = open_endpoint("hubspot", "crm")
     body = b"[]"

@@ -6,7 +6,7 @@ import pytest
 
 from connectors.delivery import Headers, IngressRequest, SignatureScheme
 from connectors.pack import hmac_sha256, token, unsigned
-from connectors.signatures import hubspot, standard_webhooks
+from connectors.signatures import hubspot, hubspot_v3, standard_webhooks
 from connectors.signatures.hubspot import decoded_url
 from tests.support import signing
 
@@ -136,3 +136,12 @@ def test_a_verdict_never_holds_the_secret_or_the_expected_digest() -> None:
     verdict = HEX.verify(request({"X-Signature": "sha256=00"}), [SECRET], NOW)
     assert SECRET not in repr(verdict)
     assert GOOD not in repr(verdict)
+
+
+def test_v3_alone_refuses_what_can_be_sent_again_and_says_what_to_do() -> None:
+    scheme = hubspot_v3()
+    assert scheme.verify(request(signing.hubspot_v3(BODY, SECRET, URL, at=NOW)), [SECRET], NOW).ok
+    for headers in (signing.hubspot_v2(BODY, SECRET, URL), signing.hubspot_v1(BODY, SECRET), {}):
+        verdict = scheme.verify(request(headers), [SECRET], NOW)
+        assert not verdict.ok
+        assert 'set signature = "hubspot"' in verdict.sentence

@@ -27,7 +27,8 @@ def test_a_vector_is_judged_as_its_provider_does(vector: dict[str, Any]) -> None
     cls = pack.find(PACKS[vector["scheme"]])
     assert cls is not None
     request = IngressRequest(vector["method"], vector.get("url") or "", Headers(vector["headers"]), vector["body"].encode())
-    verdict = cls().verify(request, vector["secrets"], float(vector.get("now", 0)))
+    scheme = cls().scheme_named("hubspot" if cls.name == "hubspot" else "")  # of which every version has vectors
+    verdict = scheme.verify(request, vector["secrets"], float(vector.get("now", 0)))
     assert verdict.ok == (vector["expected"] == "valid"), verdict
 
 
