@@ -64,6 +64,8 @@ class Command(HeadraceCommand):
 def _lines(done: Erased, verb: str) -> Iterator[str]:
     for one in done.refused:
         yield f"refused: {one.reason}"
+    if done.refused and not any(done.counts().values()):
+        return
     for name, count in done.counts().items():
         if name != "lost_items":
             yield f"{count} {name.replace('_', ' ')} {verb}"

@@ -401,6 +401,15 @@ def test_the_command_says_what_it_would_do_does_it_and_needs_a_reason(ingress: I
     assert (code, answer["refused"][0]["code"]) == (1, "not_found")
 
 
+def test_an_erasure_of_nothing_says_so_in_one_sentence(ingress: Ingress) -> None:
+    for what, sentence in (
+        (("--source", "contact:nobody"), "refused: no stored event or record of default has the source contact:nobody"),
+        (("--receipt", "999999999"), "refused: there is no receipt 999999999"),
+    ):
+        code, said = commands.say("erase", *what, "--reason", "x", "--yes")
+        assert (code, said.strip()) == (1, sentence)
+
+
 def test_the_audit_takes_tombstones_and_only_those(ingress: Ingress) -> None:
     erased()
     assert audit_everything().ok
