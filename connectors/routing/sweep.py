@@ -43,6 +43,8 @@ class Swept:
     """What a sweep did (or, in a dry run, would do), and which facts could not be routed: `unfit`, or as a repair refuses."""
 
     copies: int = 0
+    late: int = 0
+    """Facts of which a younger one of the same source is routed already."""
     refused: list[Refused] = field(default_factory=list)
 
 
@@ -72,11 +74,14 @@ def _route(namespace: str, event_ids: Sequence[int], swept: Swept, *, dry_run: b
         done = Swept()
         try:
             for ids in _units(book, event_ids):
+                done.late += sql.fetch("count_late_events", ids=tuple(ids))[0][0]
                 _route_some(book, ids, done, dry_run=dry_run)
         except StaleIncarnation:
             swept.copies += 0 if dry_run else done.copies
+            swept.late += 0 if dry_run else done.late
             continue
         swept.copies += done.copies
+        swept.late += done.late
         swept.refused += done.refused
         return
     raise StaleIncarnation(f"the packs or routes of namespace {namespace!r} were changed {FENCE_ROUNDS} times during one sweep")

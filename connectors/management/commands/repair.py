@@ -28,10 +28,15 @@ class Command(HeadraceCommand):
             "handoffs": found.handoffs,
             "lanes": found.lanes,
             "unrouted_events": swept.copies,
+            "late_events": swept.late,
         }
         refused = [*found.refused, *swept.refused]
         verb = "to repair" if dry_run else "repaired"
-        lines = [f"{count} {name.replace('_', ' ')} {verb}" for name, count in counts.items()]
+        lines = [f"{count} {name.replace('_', ' ')} {verb}" for name, count in counts.items() if name != "late_events"]
+        if swept.late:
+            lines.append(
+                f"unrouted events that are older than a routed one of their record: {swept.late}; their flows run after it"
+            )
         answer = {"dry_run": dry_run, **counts, "refused": [refusal(one.id, one.code, one.reason) for one in refused]}
         self.emit(answer, lines + [printable(f"{one.id}: {one.reason} ({one.code})") for one in refused])
         return FINDINGS if refused else DONE

@@ -140,7 +140,7 @@ def test_a_redelivery_after_the_sweep_changes_nothing() -> None:
 
 def test_the_command_says_what_it_would_do_and_does_it() -> None:
     lose_a_generation(open_ingress())
-    counts = {"missing_tasks": 3, "handoffs": 0, "lanes": 0, "unrouted_events": 0, "refused": []}
+    counts = {"missing_tasks": 3, "handoffs": 0, "lanes": 0, "unrouted_events": 0, "late_events": 0, "refused": []}
     assert commands.run("repair", "--dry-run") == (0, {"dry_run": True, **counts})
     assert WorkItem.objects.count() == 0
     assert commands.run("repair") == (0, {"dry_run": False, **counts})
