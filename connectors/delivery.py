@@ -117,6 +117,8 @@ class IngressRequest:
     url: str
     headers: Headers
     body: bytes = field(repr=False)
+    sender: str = ""
+    """The network that it came from, where that is known; no pack needs it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,6 +109,8 @@ class Endpoint(models.Model):
     unverified_policy = columns.code("UnverifiedPolicy", 16, default="keep")
     """`keep` (store apart for the window after creation and each rotation) or `refuse`."""
     unverified_until = models.DateTimeField(db_column="UnverifiedUntil", null=True, blank=True)
+    unverified_not_kept = models.BigIntegerField(db_column="UnverifiedNotKept", db_default=0)
+    """Deliveries with a bad signature that found no place since the last rotation; counted a few seconds late."""
     limits = columns.text("Limits", default="{}")
     """JSON object of `connectors.ingress.limit_values`."""
     state = columns.code("State", 16, default=EndpointState.ENABLED)
@@ -274,6 +276,9 @@ class UnverifiedDelivery(models.Model):
     """Encrypted: the whole URL and the headers that the signature check reads, so that it can be made again. Never shown."""
     reason = columns.text("Reason")
     received_at = models.DateTimeField(db_column="ReceivedAt")
+    sender = columns.code("Sender", 64, db_default="")
+    """The network that it came from: each has a share of what an endpoint keeps."""
+    body_bytes = models.BigIntegerField(db_column="BodyBytes", db_default=0)
     admitted_receipt_id = models.BigIntegerField(db_column="AdmittedReceiptId", null=True)
 
     class Meta:

@@ -330,3 +330,4 @@ def _renew(row: Endpoint, text: str, now: datetime) -> None:
     row.secrets = text
     row.rotated_at = now
     row.unverified_until = now + UNVERIFIED_WINDOW
+    row.unverified_not_kept = 0

@@ -44,12 +44,21 @@ UPDATE `_System_ConnectorReceipt` SET Body = '', Headers = '{}', Url = '', Erasu
 WHERE EndpointId = %(endpoint_id)s AND IdempotencyHash = %(idempotency_hash)s AND ConflictHash = %(conflict_hash)s AND ErasureId IS NULL
 
 -- name: keep_unverified_delivery
--- Stores a delivery whose signature did not match, apart. 0 rows: the endpoint holds its fill already. No lock beyond its own row;
--- two at once may exceed the number by one each, which the bound does not mind. Index: ix_unverified_endpoint.
-INSERT INTO `_System_ConnectorUnverified` (EndpointId, Body, BodySha256, Headers, Url, Evidence, Reason, ReceivedAt)
-SELECT %(endpoint_id)s, %(body)s, %(body_sha256)s, %(headers)s, %(url)s, %(evidence)s, %(reason)s, UTC_TIMESTAMP(6)
-FROM (SELECT COUNT(*) AS Held FROM `_System_ConnectorUnverified` WHERE EndpointId = %(endpoint_id)s) held
-WHERE held.Held < %(most)s
+-- Stores a delivery whose signature did not match, apart. 0 rows: the endpoint, or this sender's share of it, is full. No lock beyond
+-- its own row; two at once may exceed a bound by one each, which it does not mind. Index: ix_unverified_endpoint.
+INSERT INTO `_System_ConnectorUnverified` (EndpointId, Body, BodySha256, Headers, Url, Evidence, Reason, ReceivedAt, Sender, BodyBytes)
+SELECT %(endpoint_id)s, %(body)s, %(body_sha256)s, %(headers)s, %(url)s, %(evidence)s, %(reason)s, UTC_TIMESTAMP(6), %(sender)s, %(length)s
+FROM (
+  SELECT COUNT(*) AS Held, COALESCE(SUM(BodyBytes), 0) AS Bytes, COALESCE(SUM(Sender = %(sender)s), 0) AS OfSender,
+    COALESCE(SUM(IF(Sender = %(sender)s, BodyBytes, 0)), 0) AS BytesOfSender
+  FROM `_System_ConnectorUnverified` WHERE EndpointId = %(endpoint_id)s
+) held
+WHERE held.Held < %(most)s AND held.Bytes + %(length)s <= %(most_bytes)s
+  AND held.OfSender < %(most_of_sender)s AND held.BytesOfSender + %(length)s <= %(most_bytes_of_sender)s
+
+-- name: count_not_kept
+-- Deliveries that failed their check since the last rotation and were not kept. One row, by primary key.
+UPDATE `_System_ConnectorEndpoint` SET UnverifiedNotKept = UnverifiedNotKept + %(count)s WHERE Id = %(endpoint_id)s
 
 -- name: prune_unverified_deliveries
 -- Deletes what an endpoint has held for longer than the term, a bounded number. 0 rows: nothing is that old.

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Lock
+from time import monotonic
 from typing import Any, Final
 
 from django.db import Error, connections
@@ -26,13 +29,21 @@ _sql: Final = Sender(Path(__file__).parent, INGRESS)
 
 MOST_KEPT: Final = 200
 """Deliveries held at once per endpoint: anybody can send one."""
+MOST_OF_SENDER: Final = 50
+"""Of these, from one network: a stranger leaves places for the provider."""
+MOST_BYTES: Final = 64 * 1024 * 1024
+MOST_BYTES_OF_SENDER: Final = 32 * 1024 * 1024
+"""One body of the largest size that a pack accepts, and some more."""
+COUNTED_EVERY_SECONDS: Final = 5.0
+"""What is not kept is counted in memory, so that strangers write one row now and then."""
 KEPT_SECONDS: Final = 3600
 """How long each is held: long enough to notice and fix a rotation, short for a stranger's bytes."""
 PRUNED_AT_ONCE: Final = 200
+SENDER_LENGTH: Final = 64
 
 
 def keep(endpoint: EndpointFacts, request: IngressRequest, verdict: Verdict, headers: str) -> bool:
-    """Hold a delivery that did not verify, where the policy says so. False: not held (policy, window over, 200 held already).
+    """Hold a delivery that did not verify, where the policy says so. False: not held (policy, window over, its share is full).
 
     `headers` is the JSON of the allow-listed ones; those that the check reads are held encrypted. Never raises: the answer to the
     caller does not depend on it.
@@ -42,6 +53,9 @@ def keep(endpoint: EndpointFacts, request: IngressRequest, verdict: Verdict, hea
     try:
         with outage.asking(("unverified", endpoint.id)):  # `reverify` may hold its rows for long
             rows = _hold(endpoint, request, verdict, headers)
+            if rows == 0:
+                _not_kept.add(endpoint.id)
+            _not_kept.write(endpoint.id)
     except Error as error:
         log_event("unverified_lost", level="error", endpoint=endpoint.slug, error=error_text(error))
         connections[INGRESS].close()
@@ -60,8 +74,44 @@ def _hold(endpoint: EndpointFacts, request: IngressRequest, verdict: Verdict, he
         url=storable(request.url.partition("?")[0]),
         evidence=_evidence(endpoint, request),
         reason=storable(verdict.sentence),
+        sender=request.sender[:SENDER_LENGTH],
+        length=len(request.body),
         most=MOST_KEPT,
+        most_bytes=MOST_BYTES,
+        most_of_sender=MOST_OF_SENDER,
+        most_bytes_of_sender=MOST_BYTES_OF_SENDER,
     )
+
+
+class _NotKept:
+    """How many deliveries of each endpoint this process did not keep, until it writes them down; what it has not is lost with it."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._counts: Counter[int] = Counter()
+        self._written_at: dict[int, float] = {}
+
+    def add(self, endpoint_id: int) -> None:
+        with self._lock:
+            self._counts[endpoint_id] += 1
+
+    def write(self, endpoint_id: int) -> None:
+        """Add what was counted to the endpoint's row, at most every few seconds. Raises the database's error; then it is kept."""
+        with self._lock:
+            count, now = self._counts[endpoint_id], monotonic()
+            if not count or now - self._written_at.get(endpoint_id, -COUNTED_EVERY_SECONDS) < COUNTED_EVERY_SECONDS:
+                return
+            self._counts[endpoint_id] -= count
+            self._written_at[endpoint_id] = now
+        try:
+            _sql.execute("count_not_kept", endpoint_id=endpoint_id, count=count)
+        except BaseException:
+            with self._lock:
+                self._counts[endpoint_id] += count
+            raise
+
+
+_not_kept: Final = _NotKept()
 
 
 def prune(endpoint_id: int) -> int:

@@ -18,6 +18,7 @@ from connectors.ingress import answers, body_memory
 from connectors.ingress.accept import accept
 from connectors.ingress.body import read_body
 from connectors.ingress.body_memory import Hold
+from connectors.ingress.client_address import client_network
 from connectors.ingress.endpoint_facts import EndpointFacts
 from connectors.ingress.outage import INGRESS
 from connectors.ingress.receive import receive
@@ -64,7 +65,9 @@ def _read_request(request: HttpRequest, endpoint: EndpointFacts, hold: Hold) -> 
         body = read_body(request.META, endpoint.max_body_bytes, hold)
     if isinstance(body, Outcome):
         return body
-    return IngressRequest(request.method or "", public_url(endpoint, request), WsgiHeaders(request.META), body)
+    return IngressRequest(
+        request.method or "", public_url(endpoint, request), WsgiHeaders(request.META), body, client_network(request)
+    )
 
 
 def _not_a_delivery(request: HttpRequest, endpoint: EndpointFacts, pack: Pack, delivery: IngressRequest) -> HttpResponse | None:

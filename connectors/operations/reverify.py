@@ -44,6 +44,18 @@ class Reverified:
 
     admitted: tuple[Admitted, ...] = ()
     refused: tuple[Refused, ...] = ()
+    not_kept: int = 0
+    """Others with a bad signature that found no place since the last rotation: only the provider can send them again."""
+
+    @property
+    def loss(self) -> str:
+        """What was not kept, in a sentence; empty: nothing."""
+        if not self.not_kept:
+            return ""
+        return (
+            f"{self.not_kept} more with a bad signature were not kept since the last rotation, because the endpoint or their sender "
+            "had its share; if any of them are the provider's, have it send them again."
+        )
 
 
 def reverify(endpoint: EndpointFacts, *, actor: str, reason: str = "") -> Reverified:
@@ -55,8 +67,11 @@ def reverify(endpoint: EndpointFacts, *, actor: str, reason: str = "") -> Reveri
     prune(endpoint.id)
     ids = [row[0] for row in _sql.fetch("read_unverified_ids", endpoint_id=endpoint.id)]
     results = [run_unit("reverify", partial(_reverify_one, endpoint, one)) for one in ids]
+    ((not_kept,),) = _sql.fetch("read_not_kept", endpoint_id=endpoint.id)
     done = Reverified(
-        tuple(one for one in results if isinstance(one, Admitted)), tuple(one for one in results if isinstance(one, Refused))
+        tuple(one for one in results if isinstance(one, Admitted)),
+        tuple(one for one in results if isinstance(one, Refused)),
+        not_kept,
     )
     if done.admitted:
         wake_up.notify("route")

@@ -143,7 +143,8 @@ class Command(ConfigurationCommand):
         refused = [refusal(each.unverified_id, "unverified", each.reason) for each in done.refused]
         lines = [f"{each.code}: delivery {each.unverified_id} → receipt {each.receipt_id}" for each in done.admitted]
         lines += [f"still not verified: delivery {each['id']}: {each['reason']}" for each in refused]
-        self.emit({"admitted": [asdict(each) for each in done.admitted], "refused": refused}, lines or ["no kept deliveries"])
+        lines = [*(lines or ["no kept deliveries"]), *filter(None, [done.loss])]
+        self.emit({"admitted": [asdict(each) for each in done.admitted], "refused": refused, "not_kept": done.not_kept}, lines)
         return FINDINGS if refused else DONE
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from django.contrib.admin.forms import AdminAuthenticationForm
 from django.core.exceptions import ValidationError
 
-from ops_ui.console.login.client_address import client_address
+from connectors.ingress.client_address import client_address
 from ops_ui.models import LoginFailures
 from projection.database.transactions import run_unit
 from projection.logs import log_event

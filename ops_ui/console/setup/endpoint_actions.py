@@ -195,6 +195,8 @@ def _tell(request: HttpRequest, done: Reverified) -> None:
         messages.warning(request, f"Delivery {one.unverified_id} still fails its signature check: {one.reason}")
     if len(done.refused) > REASONS_SHOWN:
         messages.warning(request, f"{len(done.refused) - REASONS_SHOWN} more still fail the check.")
+    if done.loss:
+        messages.warning(request, done.loss)
     if not done.admitted and not done.refused:
         messages.info(request, "This endpoint has no kept deliveries to verify again.")
 

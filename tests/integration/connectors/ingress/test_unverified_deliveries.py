@@ -7,6 +7,8 @@ from datetime import timedelta
 import pytest
 
 from connectors import models, secrets
+from connectors.configuration import endpoints, stored_secrets
+from connectors.ingress import unverified
 from connectors.models import AuditEntry, Receipt, UnverifiedDelivery
 from connectors.operations.reverify import reverify
 from projection.database import clock
@@ -84,6 +86,37 @@ def test_at_most_200_are_held_and_the_answer_stays_the_same() -> None:
     answers = [ingress.post(BODY, {}) for _ in range(3)]
     assert {(one.status_code, answer(one)["code"]) for one in answers} == {(401, "unverified")}
     assert UnverifiedDelivery.objects.count() == 200
+
+
+def test_a_stranger_fills_its_own_share_and_what_was_not_kept_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unverified, "COUNTED_EVERY_SECONDS", 0.0)
+    ingress = open_endpoint("github", secret="the-wrong-one")
+    for number in range(unverified.MOST_OF_SENDER + 10):
+        ingress.post(b"", {}, REMOTE_ADDR=f"198.51.100.{number}")
+    assert UnverifiedDelivery.objects.count() == unverified.MOST_OF_SENDER
+    ingress.post(BODY, signing.github(BODY, "the-right-one", delivery="real"), REMOTE_ADDR="203.0.113.9")
+    set_secret(ingress, "the-right-one")
+    done = reverify(facts(ingress), actor="ops")
+    assert (len(done.admitted), len(done.refused), done.not_kept) == (1, unverified.MOST_OF_SENDER, 10)
+    assert "10 more with a bad signature were not kept" in done.loss
+
+
+def test_kept_deliveries_are_bounded_by_bytes_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unverified, "MOST_BYTES", 100)
+    monkeypatch.setattr(unverified, "MOST_BYTES_OF_SENDER", 60)
+    ingress = open_endpoint("github", secret="the-wrong-one")
+    for sender in ("198.51.100.1", "203.0.113.9", "192.0.2.1"):
+        for _ in range(2):
+            ingress.post(b"x" * 40, {}, REMOTE_ADDR=sender)
+    assert list(UnverifiedDelivery.objects.values_list("sender", "body_bytes")) == [("198.51.100.0/24", 40), ("203.0.113.0/24", 40)]
+
+
+def test_a_rotation_begins_a_new_count() -> None:
+    ingress = open_endpoint("github", secret="the-wrong-one")
+    models.Endpoint.objects.update(unverified_not_kept=7)
+    assert reverify(facts(ingress), actor="ops").not_kept == 7
+    endpoints.rotate("default", ingress.endpoint.slug, stored_secrets.generated(), actor="ops")
+    assert reverify(facts(ingress), actor="ops").not_kept == 0
 
 
 def test_what_is_older_than_an_hour_makes_room_and_is_not_admitted() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.test import RequestFactory
 
-from ops_ui.console.login.client_address import client_address
+from connectors.ingress.client_address import client_address, client_network
 
 
 @pytest.mark.parametrize(
@@ -44,3 +44,12 @@ def test_the_address(peer: str, forwarded: str | None, expected: str, settings: 
     settings.HEADRACE_TRUSTED_PROXIES = ["127.0.0.1/32", "::1/128", "10.0.0.0/8"]
     headers = {} if forwarded is None else {"HTTP_X_FORWARDED_FOR": forwarded}
     assert client_address(RequestFactory().get("/", REMOTE_ADDR=peer, **headers)) == expected
+
+
+@pytest.mark.parametrize(
+    ("peer", "expected"),
+    [("198.51.100.7", "198.51.100.0/24"), ("2001:db8:1:2::1", "2001:db8:1:2::/64"), ("", "unknown")],
+)
+def test_a_sender_has_a_network(peer: str, expected: str, settings: Any) -> None:
+    settings.HEADRACE_TRUSTED_PROXIES = []
+    assert client_network(RequestFactory().get("/", REMOTE_ADDR=peer)) == expected

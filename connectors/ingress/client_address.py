@@ -13,6 +13,8 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 NETWORK_OF_ONE_CLIENT: Final = 64
 """Bits. Whoever has one IPv6 address has all of its network."""
+NETWORK_OF_ONE_SENDER: Final = 24
+"""Bits of IPv4."""
 UNKNOWN: Final = "unknown"
 
 
@@ -33,6 +35,15 @@ def client_address(request: HttpRequest) -> str:
         elif place or hop:  # only a Unix socket's peer has no address
             break
     return nearest
+
+
+def client_network(request: HttpRequest) -> str:
+    """The network of the client's address: one sender has several addresses of it as easily as one."""
+    found = _parse(client_address(request).partition("/")[0])
+    if found is None:
+        return UNKNOWN
+    bits = NETWORK_OF_ONE_SENDER if isinstance(found, ipaddress.IPv4Address) else NETWORK_OF_ONE_CLIENT
+    return str(ipaddress.ip_network(f"{found}/{bits}", strict=False))
 
 
 def _parse(text: str) -> Address | None:
