@@ -96,7 +96,7 @@ def _claim(limit: int, lease: Lease, busy: Collection[str], is_idle: bool) -> Cl
     now = due[0][3]
     goes_on = len(clear) < len(opened)
     moments += [now] if goes_on else now_blocked.opens_at()
-    return ClaimedBatch(lease.token, (), _seconds_until(moments, now), goes_on)
+    return ClaimedBatch(lease.token, (), _seconds_until(moments, now), goes_on=goes_on)
 
 
 def forget() -> None:
