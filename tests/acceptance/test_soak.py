@@ -1,5 +1,6 @@
 """Deliveries of four providers, some of them twice, while processes are killed at random, the database restarts, and the disks of the
-database and of the state folder are full for a while: nothing is lost, nothing is doubled, memory stays flat, and the audit finds nothing.
+database and of the state folder are full for a while, beside a delivery whose flow kills its process: nothing is lost, nothing is
+doubled, memory stays flat, and the audit finds nothing.
 
 The usual run is short. `TEST_SCALE=full` takes ten minutes at 200 requests a second: where the machine does not carry that beside the
 senders and the database, new deliveries wait while the backlog is long, and the rate that it did carry is printed. SOAK_SECONDS and

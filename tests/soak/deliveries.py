@@ -64,10 +64,19 @@ on = ["order.*"]
 kind = "order.changed"
 mode = "per_event"
 flow = "soak.atomic"
+[routes.poison]
+pack = "generic"
+on = ["poison"]
+kind = "order.poisoned"
+mode = "per_event"
+flow = "soak.poison"
+retry = { base = "1s", factor = 1, attempts = 3 }
 """
 ENDPOINTS: Final = ("crm", "code", "billing", "shop")
 HUBSPOT_ROUTES: Final = ("contact", "record")
-ROUTES: Final = (*HUBSPOT_ROUTES, "push", "issue", "invoice", "order")
+POISON: Final = "poison"
+"""Route of what kills the process that runs it."""
+ROUTES: Final = (*HUBSPOT_ROUTES, "push", "issue", "invoice", "order", POISON)
 EXACTLY_ONCE: Final = ("contact", "issue", "invoice", "order")
 AT_LEAST_ONCE: Final = ("push",)
 """Routes whose flows keep account; `record` is read from the live records."""
@@ -75,6 +84,9 @@ SOURCES: Final = {"crm": 400, "code": 40, "billing": 300, "shop": 600}
 WEIGHTS: Final = {"crm": 3, "code": 3, "billing": 2, "shop": 2}
 PUSHES: Final = 0.5
 """Share of GitHub's deliveries; the others are about issues."""
+POISON_AFTER: Final = 100
+"""Deliveries before the first poison."""
+POISON_EVERY: Final = 10_000
 LARGEST_BATCH: Final = 5
 LARGEST_TEXT: Final = 4000
 
@@ -101,8 +113,11 @@ class Mix:
     def __init__(self, seed: int) -> None:
         self._chance = random.Random(seed)
         self._numbers = itertools.count(1)
+        self._made = itertools.count()
 
     def next(self) -> Delivery:
+        if next(self._made) % POISON_EVERY == POISON_AFTER:
+            return self._poison()
         endpoint = self._chance.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
         made: Delivery = getattr(self, f"_{endpoint}")()
         return made
@@ -154,6 +169,11 @@ class Mix:
         number, source = next(self._numbers), f"o{self._source('shop')}"
         body = _json({"id": f"shop-{number}", "type": "order.changed", "n": number, "order": {"id": source, "note": self._text()}})
         return Delivery("shop", ("order",), {number: source}, lambda _: (body, signing.generic(body, SECRET)))
+
+    def _poison(self) -> Delivery:
+        number = next(self._numbers)
+        body = _json({"id": f"shop-{number}", "type": POISON, "n": number, "order": {"id": f"p{number}"}})
+        return Delivery("shop", (POISON,), {number: f"p{number}"}, lambda _: (body, signing.generic(body, SECRET)))
 
 
 def _json(payload: Mapping[str, Any]) -> bytes:

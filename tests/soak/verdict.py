@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from tests.acceptance.service import Service
-from tests.soak.deliveries import AT_LEAST_ONCE, EXACTLY_ONCE, HUBSPOT_ROUTES, ROUTES
+from tests.soak.deliveries import AT_LEAST_ONCE, EXACTLY_ONCE, HUBSPOT_ROUTES, POISON, ROUTES
 from tests.soak.ledger import Ledger
 
 SHOWN: Final = 5
+POISON_ATTEMPTS: Final = 3
 NUMBER_IN_HUBSPOT_IDS: Final = 4
 """Place of the eventId in the delivery ids of the pack."""
 
@@ -57,9 +58,17 @@ def _number(route: str, delivery_id: str) -> int:
 
 
 def _work(site: Service) -> Iterator[str]:
-    for state, count in site.fetch("SELECT State, COUNT(*) FROM `_System_ConnectorWorkItem` GROUP BY State"):
-        if state != "processed":
-            yield f"{count} work items are {state}"
+    rows = site.fetch(
+        "SELECT w.State, r.RouteKey, w.Attempts, w.LastError, COUNT(*) FROM `_System_ConnectorWorkItem` w "
+        "JOIN `_System_ConnectorRoute` r ON r.Id = w.RouteId GROUP BY w.State, r.RouteKey, w.Attempts, w.LastError "
+        "HAVING w.State <> 'processed' OR r.RouteKey = %s",
+        POISON,
+    )
+    for state, route, attempts, error, count in rows:
+        if route != POISON:
+            yield f"{count} work items of {route} are {state}: {error}"
+        elif (state, attempts, "worker lost" in str(error)) != ("dead", POISON_ATTEMPTS, True):
+            yield f"{count} items that kill their process are {state} after {attempts} attempts: {error}"
 
 
 def _executions(site: Service, ledger: Ledger) -> Iterator[str]:

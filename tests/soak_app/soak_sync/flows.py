@@ -1,5 +1,7 @@
 """One flow of each form. What each writes is its account, and nothing makes a repetition harmless."""
 
+import os
+
 from projection.flows import flow
 from soak_sync.models import Applied
 
@@ -40,3 +42,8 @@ def tail(generation):
 @flow("soak.plain")
 def plain(generation):
     account([generation])
+
+
+@flow("soak.poison")
+def poison(generation):
+    os._exit(137)
