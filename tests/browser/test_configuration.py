@@ -32,7 +32,7 @@ def quiet(visit: Visit) -> None:
 def test_a_provider_is_connected_from_the_pack_to_the_first_routed_delivery(admin: Visit) -> None:
     page = admin.page
     admin.open("/admin/packs/")
-    page.select_option("#id_name", "github")
+    page.select_option("#id_class", "github")
     page.click("button:text-is('Install')")
     page.click("text=Create one")
     page.fill("#id_slug", "org")
