@@ -40,13 +40,14 @@ FROM (
 ) x ORDER BY x.n
 
 -- name: insert_history_receipts
--- The receipts of events of a range of ids, each with the bodies of its ten.
+-- The receipts of events of a range of ids, each with the bodies of its ten; of some, one more item was rejected.
 INSERT INTO `_System_ConnectorReceipt`
   (Id, Namespace, PackId, PackIncarnation, EndpointId, IdempotencyKey, IdempotencyHash, ConflictHash, Body, BodySha256, Headers, Method,
    Url, ReceivedAt, State, Attempts, RoutedAt, ItemCount, EventCount, DuplicateCount, ConflictCount, RejectedCount)
 SELECT x.ReceiptId, x.Namespace, x.PackId, x.PackIncarnation, n.Id, CONCAT('d-', x.ReceiptId), SHA2(CONCAT('d-', x.ReceiptId), 256), '',
-  x.Body, SHA2(x.Body, 256), '{"content-type": "application/json"}', 'POST', '', x.At, 'routed', 1, x.At + INTERVAL 40000 MICROSECOND,
-  x.Items, x.Items, 0, 0, 0
+  x.Body, SHA2(x.Body, 256), '{"content-type": "application/json"}', 'POST', '', x.At,
+  IF(x.ReceiptId MOD 50 = 0, 'partial', 'routed'), 1, x.At + INTERVAL 40000 MICROSECOND,
+  x.Items + (x.ReceiptId MOD 50 = 0), x.Items, 0, 0, x.ReceiptId MOD 50 = 0
 FROM (
   SELECT e.ReceiptId, MIN(e.Namespace) AS Namespace, MIN(e.PackId) AS PackId, MIN(e.PackIncarnation) AS PackIncarnation,
     MIN(e.CreatedDate) AS At, COUNT(*) AS Items, CONCAT('[', GROUP_CONCAT(e.Payload ORDER BY e.Id SEPARATOR ','), ']') AS Body
