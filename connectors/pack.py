@@ -48,11 +48,12 @@ def json_items(body: bytes, *path: str | int) -> list[Item]:
     """The items of a JSON body as exact slices, in order.
 
     With a path (`json_items(body, "events")`) the elements of the array there; without one, the elements of a body that is an
-    array, else the body itself as the only item. Raises NotJson, or Unreadable when there is no array at the path.
+    array, else the body itself as the only item. The value of an item that is nested too deeply may be None; it is rejected whatever
+    the pack reads in it. Raises NotJson, or Unreadable when there is no array at the path.
     """
     text = exact_json.decode(body)
-    value = exact_json.parse(text)
-    if not path and not isinstance(value, list):
+    value = exact_json.parse_unless_deep(text)
+    if not path and text.lstrip(" \t\r\n")[:1] != "[":
         return [Item(text.strip(" \t\r\n"), value)]
     at = exact_json.value_at(text, path)
     if at is None or text[at] != "[":

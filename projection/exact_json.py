@@ -14,11 +14,18 @@ from json.encoder import encode_basestring
 from typing import Any, Final, NoReturn, Self
 
 TOO_DEEP: Final = "nested too deeply"
+MOST_DEPTH: Final = 200
+"""Levels of arrays and objects of an item. Interpreters read 990 levels and more, each version another number, and what is read must be
+written again, at two calls a level: this is well under what every later step can do."""
 _WHITESPACE: Final = " \t\n\r"
 
 
 class NotJson(ValueError):
     """The text is not JSON: the message names what is wrong and where. Fix the sender; the bytes are kept on the receipt."""
+
+
+class TooDeep(NotJson):
+    """A value that this interpreter cannot read because it is nested too deeply."""
 
 
 class NoExactJson(NotJson):
@@ -74,7 +81,7 @@ def _scan(text: str, at: int) -> tuple[Any, int]:
     try:
         return _decoded(text, at)
     except RecursionError:
-        raise NotJson(TOO_DEEP) from None
+        raise TooDeep(TOO_DEEP) from None
     except json.JSONDecodeError as error:
         raise NotJson(f"not JSON: {error}") from None
 
@@ -105,6 +112,14 @@ def parse(text: str) -> Any:
     return value
 
 
+def parse_unless_deep(text: str) -> Any:
+    """As `parse`; None for a text that this interpreter cannot read because it is nested too deeply, which `is_too_deep`."""
+    try:
+        return parse(text)
+    except TooDeep:
+        return None
+
+
 def decode(body: bytes) -> str:
     """The body as text. JSON is UTF-8 (RFC 8259); a byte order mark is dropped. Raises NotJson."""
     try:
@@ -114,7 +129,7 @@ def decode(body: bytes) -> str:
 
 
 def elements(text: str, at: int = 0) -> Iterator[tuple[str, Any]]:
-    """Each element of the array that starts at `at`: its exact slice and its value. Raises NotJson."""
+    """Each element of the array that starts at `at`: its exact slice and its value, None for one that `is_too_deep`. Raises NotJson."""
     at = _skip(text, at)
     if text[at : at + 1] != "[":
         raise NotJson("expected a JSON array")
@@ -122,7 +137,10 @@ def elements(text: str, at: int = 0) -> Iterator[tuple[str, Any]]:
     if text[at : at + 1] == "]":
         return
     while True:
-        value, end = _scan(text, at)
+        try:
+            value, end = _scan(text, at)
+        except TooDeep:
+            value, end = None, _end_of_deep(text, at)
         yield text[at:end], value
         at = _skip(text, end)
         if text[at : at + 1] == "]":
@@ -154,7 +172,7 @@ def member_at(text: str, name: str, at: int = 0) -> int | None:
         at = _skip(text, at + 1)
         if key == name:
             found = at
-        _, at = _scan(text, at)
+        at = end_of(text, at)
         at = _skip(text, at)
         if text[at : at + 1] == "}":
             return found
@@ -172,7 +190,7 @@ def element_at(text: str, index: int, at: int = 0) -> int | None:
     while text[at : at + 1] not in ("]", ""):
         if index == 0:
             return at
-        _, at = _scan(text, at)
+        at = end_of(text, at)
         at = _skip(text, at)
         if text[at : at + 1] == ",":
             at = _skip(text, at + 1)
@@ -191,8 +209,38 @@ def value_at(text: str, path: tuple[str | int, ...]) -> int | None:
 
 
 def end_of(text: str, at: int) -> int:
-    """Where the value that starts at `at` ends. Raises NotJson."""
-    return _scan(text, at)[1]
+    """Where the value that starts at `at` ends, however deep it is nested. Raises NotJson."""
+    try:
+        return _scan(text, at)[1]
+    except TooDeep:
+        return _end_of_deep(text, at)
+
+
+_STRING: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_STRING_OR_BRACKET: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{}]', re.DOTALL)
+_STEPS: Final = {"[": 1, "{": 1, "]": -1, "}": -1}
+_BRACKETS_ALONE: Final = {ord("{"): "[", ord("}"): "]"}
+
+
+def is_too_deep(text: str) -> bool:
+    """Whether a JSON text has more than MOST_DEPTH levels. Costs next to nothing for a text of few arrays and objects."""
+    if text.count("[") + text.count("{") <= MOST_DEPTH:
+        return False
+    brackets = re.sub(r"[^\[\]{}]+", "", _STRING.sub("", text)).translate(_BRACKETS_ALONE)
+    for _ in range(MOST_DEPTH):
+        brackets = brackets.replace("[]", "")  # one level
+        if not brackets:
+            return False
+    return True
+
+
+def _end_of_deep(text: str, at: int) -> int:
+    depth = 0
+    for token in _STRING_OR_BRACKET.finditer(text, at):
+        depth += _STEPS.get(token.group(), 0)
+        if depth == 0:
+            return token.end()
+    raise NotJson("not JSON: a value has no end")
 
 
 _LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")

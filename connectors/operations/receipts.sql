@@ -10,4 +10,5 @@ FROM `_System_ConnectorReceipt` r WHERE r.Id IN %(ids)s ORDER BY r.Id FOR UPDATE
 
 -- name: reread_receipts
 -- Back to the router with a fresh budget of attempts; due from now, however long ago they arrived. Rows are locked.
-UPDATE `_System_ConnectorReceipt` SET State = 'pending', Attempts = 0, NextAttemptAt = UTC_TIMESTAMP(6), RoutedAt = NULL WHERE Id IN %(ids)s
+UPDATE `_System_ConnectorReceipt` FORCE INDEX (PRIMARY)
+SET State = 'pending', Attempts = 0, NextAttemptAt = UTC_TIMESTAMP(6), RoutedAt = NULL WHERE Id IN %(ids)s

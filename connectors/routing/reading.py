@@ -17,7 +17,7 @@ from typing import Any, Final
 from connectors.delivery import LANE_PLACEHOLDERS, NO_RECORD, Headers, Inbound, IngressRequest, Item
 from connectors.pack import Pack, refuse_too_many
 from connectors.routing.route_table import PackFacts, RouteBook
-from projection.exact_json import NotJson
+from projection.exact_json import MOST_DEPTH, NotJson, is_too_deep
 from projection.facts import MOST_LANE_PARTS, InboundEvent, RouteFacts, SourceLane
 from projection.foreign_code import FAILURES
 from projection.identity import delivery_key, item_key, sha256_text
@@ -144,6 +144,8 @@ class _Reader:
 
     def read(self, item: Item) -> None:
         try:
+            if is_too_deep(item.text):
+                raise UnfitItem(f"the item is nested more than {MOST_DEPTH} levels deep, the maximum")
             found = self.pack.read(item)
             inbounds = [found] if isinstance(found, Inbound) else self._bounded(item, list(islice(found, MOST_PARTS + 1)))
             digest = sha256_text(item.text)

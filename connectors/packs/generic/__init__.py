@@ -92,7 +92,7 @@ class Generic(Pack):
         expression = self._expressions.get("delivery_id")
         if expression is None or self._path is not None:
             return None
-        body = None if expression.roots() <= {HEADERS} else exact_json.parse(exact_json.decode(request.body))
+        body = None if expression.roots() <= {HEADERS} else exact_json.parse_unless_deep(exact_json.decode(request.body))
         return identity_text(expression.find(body, request.headers))
 
     def sample(self, number: int) -> Sample | None:
@@ -129,8 +129,8 @@ class Generic(Pack):
     def split(self, body: bytes) -> Sequence[Item]:
         if self._path is None:
             text = exact_json.decode(body)
-            return [Item(text.strip(" \t\r\n"), exact_json.parse(text))]
-        envelope = exact_json.parse(exact_json.decode(body)) if self._needs_body() else None
+            return [Item(text.strip(" \t\r\n"), exact_json.parse_unless_deep(text))]
+        envelope = exact_json.parse_unless_deep(exact_json.decode(body)) if self._needs_body() else None
         return [Item(item.text, item.value, item.index, envelope=envelope) for item in self._items(body, self._path)]
 
     def _items(self, body: bytes, path: tuple[str | int, ...]) -> Sequence[Item]:

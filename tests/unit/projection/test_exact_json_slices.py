@@ -179,3 +179,22 @@ def test_a_path_that_does_not_fit_is_refused() -> None:
         exact_json.value_at('{"a":{}}', ("a", 0))
     with pytest.raises(NotJson, match="expected a JSON object"):
         exact_json.value_at("[1]", ("a",))
+
+
+@pytest.mark.parametrize("wrap", [("[", "]"), ('{"a":', "}"), ('[{"]":[', "]}]")])
+@pytest.mark.parametrize("times", [1, 66, 100, 199, 200, 201, 5_000])
+def test_one_limit_of_depth_on_every_interpreter(wrap: tuple[str, str], times: int) -> None:
+    text = wrap[0] * times + '"[[{"' + wrap[1] * times
+    levels = times * (wrap[0].count("[") + wrap[0].count("{"))
+    assert exact_json.is_too_deep(text) == (levels > exact_json.MOST_DEPTH)
+    flat = "[" + ",".join(["[]"] * 10_000) + "]"
+    assert not exact_json.is_too_deep(flat)
+
+
+def test_a_deep_element_is_passed_over() -> None:
+    deep = "[" * 20_000 + '"]"' + "]" * 20_000
+    assert [slice_ for slice_, _ in exact_json.elements(f'[1, {deep} , "x"]')] == ["1", deep, '"x"']
+    text = f'{{"a":{deep},"b":[2]}}'
+    assert exact_json.value_at(text, ("b",)) == text.index("[2]")
+    with pytest.raises(NotJson, match="no end"):
+        list(exact_json.elements("[" * 20_000))

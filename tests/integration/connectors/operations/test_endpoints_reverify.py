@@ -47,7 +47,7 @@ def test_held_deliveries_are_admitted_once_the_secret_is_right(database):
     assert Receipt.objects.get().received_at == UnverifiedDelivery.objects.get().received_at, (
         "it keeps its place in the order of receipt"
     )
-    assert reverify() == ({"admitted": [], "refused": []}, 0)
+    assert reverify() == ({"admitted": [], "refused": [], "not_kept": 0}, 0)
     assert AuditEntry.objects.filter(action="endpoint.reverify").count() == 3
 
 

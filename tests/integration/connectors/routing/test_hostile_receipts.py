@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -37,6 +38,26 @@ def test_as_many_bad_items_as_are_read_are_counted_and_the_good_one_among_them_i
     ingress.admit(*[{"id": ["\U0001f600" * 8]}] * 5000, change(5), *[{"id": ["\U0001f600" * 8]}] * 5000)
     assert found() == [("partial", 1, 10_000)]
     assert len(Receipt.objects.get().verdicts or "") < 100_000
+
+
+@pytest.mark.parametrize("levels", [200, 400, 20_000])
+def test_an_item_that_is_nested_too_deeply_is_rejected_and_its_siblings_are_admitted(levels: int) -> None:
+    """At the same depth on every interpreter, however deep it reads itself."""
+    ingress = open_ingress()
+    ingress.route()
+    deep = json.dumps(change(6) | {"note": "DEEP"}).replace('"DEEP"', "[" * levels + "]" * levels)
+    ingress.send_body(f'{{"events":[{json.dumps(change(5))},{deep},{json.dumps(change(7))}]}}'.encode())
+    router.drain_receipts()
+    assert found() == [("partial", 2, 1)]
+    assert "the item is nested more than 200 levels deep" in (Receipt.objects.get().verdicts or "")
+    assert bytes(Receipt.objects.get().body).count(b"[") == levels + 1, "its bytes are kept"
+
+
+def test_an_item_of_the_greatest_depth_goes_everywhere() -> None:
+    ingress = open_ingress()
+    ingress.route(flow="record_table")
+    ingress.admit(change(5, note=json.loads("[" * 198 + "]" * 198)))
+    assert found() == [("routed", 1, 0)]
 
 
 def test_a_batch_takes_no_more_events_than_a_transaction_should_hold(monkeypatch: pytest.MonkeyPatch) -> None:
