@@ -16,6 +16,17 @@ Network = IPv4Network | IPv6Network
 NAT64: Final = IPv6Network("64:ff9b::/96")
 """IPv6 addresses that a gateway turns into the IPv4 address in their last 32 bits (RFC 6052)."""
 
+ISATAP: Final = (0x0000_5EFE, 0x0200_5EFE)
+"""Bits 64 to 96 of an IPv6 address that a host turns into the IPv4 address in its last 32 bits (RFC 5214)."""
+NEVER_PUBLIC: Final = (
+    IPv4Network("168.63.129.16/32"),  # Azure's own services, on every host
+    IPv4Network("192.0.0.0/24"),  # protocol assignments
+    IPv4Network("192.88.99.0/24"),  # relays of 6to4
+    IPv6Network("3fff::/20"),  # documentation
+    IPv6Network("fec0::/10"),  # site-local
+)
+"""What some version of Python takes for global, or a cloud uses inside."""
+
 
 def networks(texts: Iterable[str]) -> tuple[Network, ...]:
     """Networks in CIDR form. Raises ValueError."""
@@ -35,14 +46,15 @@ def _meant(address: Address) -> tuple[Address, ...]:
         return (address.ipv4_mapped,)
     if address in NAT64:
         return (IPv4Address(int(address) & 0xFFFF_FFFF),)
-    if address.sixtofour is not None:
-        return (address, address.sixtofour)
-    if address.teredo is not None:
-        return (address, *address.teredo)
-    return (address,)
+    inside = [address.sixtofour, *(address.teredo or ())]
+    if int(address) >> 32 & 0xFFFF_FFFF in ISATAP:
+        inside.append(IPv4Address(int(address) & 0xFFFF_FFFF))
+    return (address, *(one for one in inside if one is not None))
 
 
 def _is_allowed(address: Address, allowed: Sequence[Network]) -> bool:
     if any(address in network for network in allowed):
         return True
+    if any(address in network for network in NEVER_PUBLIC):
+        return False
     return address.is_global and not (address.is_multicast or address.is_reserved or address.is_unspecified)

@@ -120,7 +120,7 @@ def _chunks(export: Export) -> Iterator[tuple[Rows, bool, int]]:
 
 def _csv(values: Rows, is_first: bool) -> bytes:  # called by position, as the other writer
     piece = io.StringIO(newline="")
-    writer = csv.writer(piece)
+    writer = csv.writer(piece, quoting=csv.QUOTE_ALL)  # where `;` separates, `x;=cmd` is a formula otherwise
     if is_first:
         writer.writerow(values.export_fields())
     writer.writerows([cell(value) for value in row] for row in values.export_rows())

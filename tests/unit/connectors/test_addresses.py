@@ -44,6 +44,16 @@ def test_public_addresses_are_allowed(address: str) -> None:
         "2002:7f00:1::",
         "2002:a00:1::1",
         "2001:0:7f00:1::",
+        "168.63.129.16",
+        "::ffff:168.63.129.16",
+        "192.0.0.9",
+        "192.0.0.192",
+        "192.88.99.1",
+        "3fff::1",
+        "fec0::1",
+        "fe80::5efe:808:808",
+        "2606::5efe:7f00:1",
+        "2606::200:5efe:a9fe:a9fe",
     ],
 )
 def test_addresses_inside_are_refused_in_every_notation(address: str) -> None:

@@ -57,4 +57,10 @@ def test_a_file_is_read_back_as_it_was() -> None:
     lines = [json.loads(line) for line in _json_lines(columns, True).decode().split("\n")[:-1]]
     assert [line["text"] for line in lines] == values
     assert lines[0] == {"text": "a,b", "n": BIG, "at": "2026-01-01T00:00:00.000000Z"}
-    assert not _csv(columns, False).startswith(b"text")
+    assert not _csv(columns, False).startswith(b'"text')
+
+
+def test_a_value_is_one_cell_whatever_separates_cells() -> None:
+    """Spreadsheets of many countries separate by `;`, and would run what stands behind one."""
+    columns = Columns([["x;=cmd|' /C calc'!A0", "y"]], {"text": lambda row: row[0], "more": lambda row: row[1]})
+    assert _csv(columns, False).decode() == '"x;=cmd|\' /C calc\'!A0","y"\r\n'
