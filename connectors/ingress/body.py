@@ -15,6 +15,8 @@ from connectors.ingress.body_deadline import cut_off_later
 from connectors.ingress.body_memory import SMALL_BYTES, Hold
 
 PIECE_BYTES: Final = 64 * 1024
+HELD_BYTES: Final = 1024 * 1024
+"""The steps in which a body's share of the room grows."""
 DRAIN_MOST_BYTES: Final = 32 * 1024 * 1024
 """Of an unread body this much is read and dropped after the answer: a sender that still writes would get a reset, not the answer."""
 DRAIN_SECONDS: Final = 5.0
@@ -61,9 +63,8 @@ def _read(stream: Any, length: int | None, limit: int, hold: Hold) -> bytes | Ou
         while size < most and (piece := stream.read(min(PIECE_BYTES, most - size))):
             pieces.append(piece)
             size += len(piece)
-            # For all of it at once, or bodies that have half of theirs each would wait for one another; and not before some of it
-            # is there, or a stranger could hold the room with a header alone.
-            if size > SMALL_BYTES and not hold.take(most):
+            # For what is there, never for what a header declares: a stranger could hold the room with a few bytes.
+            if size > SMALL_BYTES and not hold.take(min(most, -(-size // HELD_BYTES) * HELD_BYTES)):
                 return _BUSY
     except Exception:  # noqa: BLE001 - each WSGI server has errors of its own for a body that breaks off or is no valid chunking
         return _INCOMPLETE

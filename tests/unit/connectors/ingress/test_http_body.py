@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import threading
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -95,20 +96,57 @@ def test_a_server_without_chunked_bodies_asks_for_a_length() -> None:
     assert code(read_body(members, 10)) == ("length_required", 411)
 
 
-def test_a_large_body_takes_its_whole_room_once_some_of_it_is_there() -> None:
-    room = BodyRoom(most=1_000_000, wait_seconds=0.0)
-    size = 600_000
-    with room.hold() as first:
-        assert read_body_held(environ(b"x" * size), 10**6, first) == b"x" * size
+MIB = 1024 * 1024
+
+
+def test_a_large_body_holds_what_has_arrived_and_one_goes_beyond_the_room() -> None:
+    room = BodyRoom(most=4 * MIB, wait_seconds=0.0)
+    size = 3 * MIB
+    with room.hold() as first, room.hold() as second, room.hold() as third:
+        assert read_body_held(environ(b"x" * size), size, first) == b"x" * size
         assert first.held == size
+        assert len(read_body_held(environ(b"x" * size), size, second)) == size, "one body may go beyond"
         members = environ(b"x" * size)
-        with room.hold() as second:
-            assert code(read_body_held(members, 10**6, second)) == ("busy", 503)
-            assert SMALL_BYTES < members["wsgi.input"].taken < size
-            assert len(read_body_held(environ(b"x" * SMALL_BYTES), 10**6, second)) == SMALL_BYTES
-            assert second.held == 0
-    with room.hold() as third:
-        assert len(read_body_held(environ(b"x" * size), 10**6, third)) == size
+        assert code(read_body_held(members, size, third)) == ("busy", 503)
+        assert SMALL_BYTES < members["wsgi.input"].taken < size
+        assert len(read_body_held(environ(b"x" * SMALL_BYTES), MIB, third)) == SMALL_BYTES
+        assert third.held == 0
+    with room.hold() as fourth:
+        assert len(read_body_held(environ(b"x" * size), size, fourth)) == size
+
+
+def test_what_a_header_declares_holds_nothing() -> None:
+    """Strangers who announce 25 MiB and stop after 300 KiB leave the room to those who send."""
+    room = BodyRoom(most=64 * MIB, wait_seconds=0.0)
+    largest = 25 * MIB
+    with ExitStack() as strangers:
+        for _ in range(10):
+            hold = strangers.enter_context(room.hold())
+            cut = environ(b"x" * 300_000, CONTENT_LENGTH=str(largest))
+            assert code(read_body_held(cut, largest, hold)) == ("body_incomplete", 400)
+            assert hold.held == MIB
+        for _ in range(2):
+            real = strangers.enter_context(room.hold())
+            assert len(read_body_held(environ(b"x" * largest), largest, real)) == largest
+
+
+def test_bodies_that_have_half_of_theirs_do_not_wait_for_one_another() -> None:
+    room = BodyRoom(most=4 * MIB, wait_seconds=30.0)
+    half = threading.Barrier(4)
+    done: list[bool] = []
+
+    def read() -> None:
+        with room.hold() as hold:
+            assert hold.take(MIB)
+            half.wait(20)
+            done.append(hold.take(4 * MIB))
+
+    readers = [threading.Thread(target=read) for _ in range(4)]
+    for reader in readers:
+        reader.start()
+    for reader in readers:
+        reader.join(20)
+    assert done == [True] * 4
 
 
 def test_a_body_larger_than_the_room_fits_alone() -> None:
@@ -122,7 +160,7 @@ def test_who_finds_the_room_full_waits_for_it() -> None:
 
     def occupy() -> None:
         with room.hold() as first:
-            assert first.take(900_000)
+            assert first.take(1_100_000)
             inside.set()
             assert done.wait(20)
 
