@@ -87,11 +87,13 @@ def _executions(site: Service, ledger: Ledger) -> Iterator[str]:
         facts = ledger.facts[route]
         yield from _differ(f"{route}: inputs that were not executed", facts.keys() - found[route].keys())
         yield from _differ(f"{route}: executed inputs that nobody sent", found[route].keys() - facts.keys())
-    # An attempt is given back where the database went away under it: it may have kept the row and lost the answer.
+    # An attempt is given back where the database went away under it (it may have kept the row and lost the answer), and where its
+    # worker was lost while others ran beside it.
     more = site.fetch(
         "SELECT a.work_id FROM (SELECT work_id, COUNT(*) AS runs FROM soak_applied WHERE route IN %s GROUP BY work_id) a "
         "JOIN `_System_ConnectorWorkItem` w ON w.WorkId = a.work_id WHERE a.runs > w.Attempts + "
-        "(SELECT COUNT(*) FROM `_System_ConnectorWorkFailure` f WHERE f.WorkId = a.work_id AND f.Outcome = 'deferred')",
+        "(SELECT COALESCE(SUM(f.Times), 0) FROM `_System_ConnectorWorkFailure` f "
+        "WHERE f.WorkId = a.work_id AND f.Outcome IN ('deferred', 'rescued'))",
         AT_LEAST_ONCE,
     )
     yield from _differ("work items that ran more often than they were claimed", [row[0] for row in more])
