@@ -41,8 +41,8 @@ CHECKS: Final = {
     "django": ["python", "manage.py", "check"],
 }
 """The slowest first: as many as there are processors run beside each other."""
-WORKERS: Final = 5
-"""Processes of the suite, each with a database of its own: more than processors, as acceptance tests wait for other processes."""
+WORKERS: Final = 3
+"""Processes of the suite, each with a database of its own: one more than processors, as acceptance tests wait for other processes."""
 SHARED_OUT: Final = ["-n", str(WORKERS), "--dist", "loadfile", "--no-loadscope-reorder"]
 """A file is one worker's, in the order of `tests/conftest.py`."""
 QUICK: Final = "--quick"

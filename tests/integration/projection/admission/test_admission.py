@@ -105,7 +105,7 @@ def test_a_duplicate_with_another_payload_is_a_conflict_on_its_receipt_and_the_f
     report = ingress.admit(change(8), {**event, "n": "another"})
     assert (report.events, report.duplicates, report.conflicts) == (1, 1, 1)
     receipt = Receipt.objects.order_by("-id")[0]
-    assert (receipt.state, receipt.event_count, receipt.duplicate_count, receipt.conflict_count) == ("routed", 1, 1, 1)
+    assert (receipt.state, receipt.event_count, receipt.duplicate_count, receipt.conflict_count) == ("partial", 1, 1, 1)
     (verdict,) = json.loads(receipt.verdicts)
     assert (verdict["item"], verdict["code"]) == (1, "conflict")
     assert json.loads(Event.objects.get(source_id="7").payload)["n"] == event["n"]
